@@ -1,0 +1,67 @@
+"""Exact replacements in a text: every character outside an edited span survives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, order=True)
+class Edit:
+    """Replace ``text[start:end]`` by ``replacement``; an insertion has ``start == end``."""
+
+    start: int
+    end: int
+    replacement: str
+
+
+@dataclass(frozen=True)
+class Fix:
+    """Edits that belong together: all of them are applied or none."""
+
+    edits: tuple[Edit, ...]
+    note: str | None = None
+
+
+def overlaps(first: Edit, second: Edit) -> bool:
+    """Whether two edits cannot both be applied.
+
+    Two insertions at one place are compatible (they are applied in the order of their text), and so is
+    an insertion at the border of a replacement.
+    """
+    if first == second:
+        return False
+    if first.start == first.end or second.start == second.end:
+        return first.start < second.start < first.end or second.start < first.start < second.end
+    return first.start < second.end and second.start < first.end
+
+
+def choose(fixes: Iterable[Fix]) -> list[Fix]:
+    """Picks the fixes that can be applied together, deterministically.
+
+    Fixes are taken from the innermost (shortest) outwards and, among equals, by position, so that the result does not
+    depend on the order in which rules reported them. The rest is found again on the next pass.
+    """
+    chosen: list[Fix] = []
+    taken: list[Edit] = []
+    for fix in sorted(set(fixes), key=lambda f: (sum(e.end - e.start for e in f.edits), f.edits)):
+        if not any(overlaps(edit, other) for edit in fix.edits for other in taken):
+            chosen.append(fix)
+            taken.extend(fix.edits)
+    return chosen
+
+
+def apply(text: str, edits: Sequence[Edit]) -> str:
+    """Applies non-overlapping edits.
+
+    Raises:
+        ValueError: if two of them overlap or one lies outside the text.
+    """
+    pieces: list[str] = []
+    position = 0
+    for edit in sorted(set(edits)):
+        if edit.start < position or edit.end < edit.start or edit.end > len(text):
+            raise ValueError(f"edit {edit} does not fit at {position}")
+        pieces += [text[position : edit.start], edit.replacement]
+        position = edit.end
+    return "".join([*pieces, text[position:]])

@@ -1,0 +1,169 @@
+"""Which code runs on CUDA only: tests that hold on CUDA, and the statements under them."""
+
+from __future__ import annotations
+
+import ast
+import re
+import weakref
+from collections.abc import Iterable
+
+from tools.module import Module, string
+
+_LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
+_EXITS = frozenset({"sys.exit", "exit", "quit", "os._exit"})
+
+
+def is_cuda_test(module: Module, test: ast.expr, *, flags: bool = True) -> bool:
+    """Whether ``test`` can hold only where CUDA is in use.
+
+    Args:
+        module: the file.
+        test: an expression in boolean position.
+        flags: whether variables that were assigned such a test count (``use_cuda = torch.cuda.is_available()``).
+    """
+    if isinstance(test, ast.BoolOp):
+        results = (is_cuda_test(module, value, flags=flags) for value in test.values)
+        return any(results) if isinstance(test.op, ast.And) else all(results)
+    if isinstance(test, ast.Call):
+        return module.qualify(test.func) in _CUDA_PREDICATES or _is_prefix_test(test)
+    if isinstance(test, ast.Compare) and len(test.ops) == 1:
+        return _is_comparison(module, test)
+    if isinstance(test, ast.Attribute) and (test.attr == "is_cuda" or module.qualify(test) == "torch.version.cuda"):
+        return True
+    return flags and isinstance(test, ast.Name | ast.Attribute) and dotted(test) in cuda_flags(module)
+
+
+_CUDA_PREDICATES = frozenset({"torch.cuda.is_available", "torch.cuda.device_count", "torch.cuda.is_bf16_supported"})
+
+
+def _is_prefix_test(call: ast.Call) -> bool:
+    function = call.func
+    return (
+        isinstance(function, ast.Attribute)
+        and function.attr == "startswith"
+        and len(call.args) == 1
+        and (string(call.args[0]) or "").startswith("cuda")
+    )
+
+
+def _is_comparison(module: Module, test: ast.Compare) -> bool:
+    left, operator, right = test.left, test.ops[0], test.comparators[0]
+    if isinstance(operator, ast.Eq):
+        return any((string(side) or "").startswith("cuda") for side in (left, right))
+    if isinstance(operator, ast.In):
+        return string(left) == "cuda"
+    if isinstance(operator, ast.Gt | ast.GtE | ast.NotEq):
+        return isinstance(left, ast.Call) and module.qualify(left.func) == "torch.cuda.device_count"
+    if isinstance(operator, ast.IsNot):
+        return module.qualify(left) == "torch.version.cuda"
+    return False
+
+
+def is_no_cuda_test(module: Module, test: ast.expr) -> bool:
+    """Whether ``test`` holds wherever CUDA is absent, so that what follows an exit under it is CUDA only."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return is_cuda_test(module, test.operand)
+    if isinstance(test, ast.Compare) and len(test.ops) == 1:
+        if isinstance(test.ops[0], ast.NotEq):
+            return any(string(side) == "cuda" for side in (test.left, test.comparators[0]))
+        if isinstance(test.ops[0], ast.Eq):
+            left, right = test.left, test.comparators[0]
+            count = isinstance(left, ast.Call) and module.qualify(left.func) == "torch.cuda.device_count"
+            return count and isinstance(right, ast.Constant) and right.value == 0
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or):
+        return any(is_no_cuda_test(module, value) for value in test.values)
+    return False
+
+
+def cuda_flags(module: Module) -> frozenset[str]:
+    """Variables (``use_cuda``, ``args.cuda``) whose every assignment in the file is a test for CUDA."""
+    cached = _FLAGS.get(module)
+    if cached is None:
+        yes: set[str] = set()
+        no: set[str] = set()
+        for statement in module.nodes(ast.Assign):
+            for target in statement.targets:
+                name = dotted(target)
+                if name:
+                    (yes if is_cuda_test(module, statement.value, flags=False) else no).add(name)
+        cached = _FLAGS[module] = frozenset(yes - no)
+    return cached
+
+
+_FLAGS: weakref.WeakKeyDictionary[Module, frozenset[str]] = weakref.WeakKeyDictionary()
+
+
+def dotted(node: ast.AST) -> str | None:
+    """``a.b.c`` as text, None for anything else."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else None
+
+
+def on_cuda_path(module: Module, node: ast.AST) -> bool:
+    """Whether ``node`` runs only where CUDA is in use, by the tests around and before it in its function."""
+    child = node
+    for parent in module.ancestors(node):
+        if _guards(module, parent, child) or _after_exit(module, parent, child):
+            return True
+        if isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and _skipped_without_cuda(
+            module, parent
+        ):
+            return True
+        child = parent
+    return False
+
+
+def _guards(module: Module, parent: ast.AST, child: ast.AST) -> bool:
+    if isinstance(parent, ast.If):
+        if child in parent.body:
+            return is_cuda_test(module, parent.test)
+        return child in parent.orelse and is_no_cuda_test(module, parent.test)
+    if isinstance(parent, ast.IfExp):
+        if child is parent.body:
+            return is_cuda_test(module, parent.test)
+        return child is parent.orelse and is_no_cuda_test(module, parent.test)
+    if isinstance(parent, ast.BoolOp) and child in parent.values:
+        before = parent.values[: parent.values.index(child)]
+        check = is_cuda_test if isinstance(parent.op, ast.And) else is_no_cuda_test
+        return any(check(module, value) for value in before)
+    return False
+
+
+def _after_exit(module: Module, parent: ast.AST, child: ast.AST) -> bool:
+    for block in (getattr(parent, name, None) for name in ("body", "orelse", "finalbody")):
+        if isinstance(block, list) and child in block:
+            before: Iterable[ast.stmt] = block[: block.index(child)]
+            return any(_exits_without_cuda(module, statement) for statement in before)
+    return False
+
+
+def _exits_without_cuda(module: Module, statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.Assert):
+        return is_cuda_test(module, statement.test)
+    return (
+        isinstance(statement, ast.If)
+        and not statement.orelse
+        and is_no_cuda_test(module, statement.test)
+        and leaves(statement.body[-1])
+    )
+
+
+def leaves(statement: ast.stmt) -> bool:
+    """Whether a statement ends its block: return, raise, continue, break or an exit call."""
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        return dotted(statement.value.func) in _EXITS
+    return isinstance(statement, _LEAVES)
+
+
+_SKIP = re.compile(r"(?i)skip_?(if|unless)|require")
+
+
+def _skipped_without_cuda(module: Module, holder: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> bool:
+    for decorator in holder.decorator_list:
+        text = module.text(decorator)
+        if _SKIP.search(text) and re.search(r"(?i)cuda|gpu", text):
+            return True
+    return False

@@ -1,0 +1,187 @@
+"""One Python module as rules see it: the nodes near interesting words, their parents, names and exact text."""
+
+from __future__ import annotations
+
+import ast
+import bisect
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TypeVar
+
+from tools.edits import Edit
+from tools.names import Names
+from tools.project import Project
+from tools.source import SourceFile, parse
+
+Node = TypeVar("Node", bound=ast.AST)
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+
+
+class Module:
+    """A parsed file with an index of the nodes on lines that matter.
+
+    Walking a whole syntax tree in Python costs several times its parsing, so only statements that touch a line with one
+    of the ``interest`` words (or an import) are visited; ``walk_all`` is there for the rare rule that needs more.
+
+    Args:
+        source: the file.
+        project: facts about the repository around it.
+        interest: matches the words that make a line worth looking at.
+
+    Raises:
+        Unreadable: if the file does not parse.
+    """
+
+    def __init__(self, source: SourceFile, project: Project, interest: re.Pattern[str]) -> None:
+        self.source = source
+        self.project = project
+        self.tree = parse(source)
+        self._parents: dict[ast.AST, ast.AST] = {}
+        self._by_type: dict[type[ast.AST], list[ast.AST]] = {}
+        self._lines = self._interesting_lines(interest)
+        self._visit(self.tree)
+
+    def _interesting_lines(self, interest: re.Pattern[str]) -> list[int]:
+        starts, lines = self.source.starts, []
+        previous = 0
+        for match in interest.finditer(self.source.text):
+            line = bisect.bisect_right(starts, match.start())
+            if line != previous:
+                lines.append(line)
+                previous = line
+        return lines
+
+    def _touches(self, first: int, last: int) -> bool:
+        index = bisect.bisect_left(self._lines, first)
+        return index < len(self._lines) and self._lines[index] <= last
+
+    def _visit(self, root: ast.AST) -> None:
+        pending = [root]
+        parents, by_type = self._parents, self._by_type
+        while pending:
+            node = pending.pop()
+            by_type.setdefault(type(node), []).append(node)
+            children: list[ast.AST] = []
+            for field in node._fields:
+                value = getattr(node, field, None)
+                if isinstance(value, list):
+                    children += [item for item in value if isinstance(item, ast.AST)]
+                elif isinstance(value, ast.AST) and not isinstance(value, ast.expr_context):
+                    children.append(value)
+            for child in reversed(children):
+                last = getattr(child, "end_lineno", None)
+                if last is not None:
+                    first = child.lineno  # type: ignore[attr-defined]
+                    decorators = getattr(child, "decorator_list", None)
+                    if decorators:
+                        first = min(first, decorators[0].lineno)
+                    if not self._touches(first, last):
+                        continue
+                parents[child] = node
+                pending.append(child)
+
+    def nodes(self, *kinds: type[Node]) -> Iterator[Node]:
+        """Visited nodes of the given types, each type in source order."""
+        for kind in kinds:
+            yield from self._by_type.get(kind, ())  # type: ignore[misc]
+
+    @cached_property
+    def walk_all(self) -> list[ast.AST]:
+        """Every node of the module, for data flow; costs a full walk, done at most once."""
+        return list(ast.walk(self.tree))
+
+    @cached_property
+    def names(self) -> Names:
+        """The module's import bindings and simple aliases."""
+        return Names([*self.nodes(ast.Import), *self.nodes(ast.ImportFrom), *self.nodes(ast.Assign)])
+
+    # --- position and text -------------------------------------------------------------------------------------
+
+    def span(self, node: ast.AST) -> tuple[int, int]:
+        """Start and end character offsets of a node; decorators are not part of it."""
+        source = self.source
+        start = source.offset(node.lineno, node.col_offset)  # type: ignore[attr-defined]
+        end = source.offset(node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]
+        return start, end
+
+    def text(self, node: ast.AST) -> str:
+        """The node's own characters."""
+        start, end = self.span(node)
+        return self.source.text[start:end]
+
+    def replace(self, node: ast.AST, replacement: str) -> Edit:
+        """An edit that puts ``replacement`` in the node's place."""
+        return Edit(*self.span(node), replacement)
+
+    # --- structure -----------------------------------------------------------------------------------------------
+
+    def parent(self, node: ast.AST) -> ast.AST | None:
+        """The enclosing node, None for the module (or for a node that was not visited)."""
+        return self._parents.get(node)
+
+    def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
+        """Enclosing nodes, innermost first."""
+        current = self._parents.get(node)
+        while current is not None:
+            yield current
+            current = self._parents.get(current)
+
+    def statement(self, node: ast.AST) -> ast.stmt:
+        """The innermost statement that holds the node."""
+        for candidate in (node, *self.ancestors(node)):
+            if isinstance(candidate, ast.stmt):
+                return candidate
+        raise ValueError("the module itself is in no statement")
+
+    def function(self, node: ast.AST) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | None:
+        """The innermost function around a node, None at module or class level."""
+        for candidate in self.ancestors(node):
+            if isinstance(candidate, _FUNCTIONS):
+                return candidate
+        return None
+
+    def qualify(self, node: ast.expr) -> str | None:
+        """The dotted name ``node`` stands for, unless a parameter of an enclosing function hides it."""
+        dotted = self.names.qualify(node)
+        if dotted is None:
+            return None
+        root: ast.expr = node
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        if isinstance(root, ast.Name) and any(
+            root.id in parameters(f) for f in self.ancestors(node) if isinstance(f, _FUNCTIONS)
+        ):
+            return None
+        return dotted
+
+    def calls(self, *dotted: str) -> Iterator[ast.Call]:
+        """Visited calls of any of the given dotted names."""
+        for call in self.nodes(ast.Call):
+            name = self.qualify(call.func)
+            if name is not None and name in dotted:
+                yield call
+
+    def references(self, *dotted: str) -> Iterator[ast.expr]:
+        """Visited names and attributes that stand for any of the given dotted names (calls' functions included)."""
+        for node in self.nodes(ast.Attribute, ast.Name, ast.Call):
+            if self.names.qualify(node) in dotted and self.qualify(node) in dotted:
+                yield node
+
+
+def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> frozenset[str]:
+    """Names of a function's parameters."""
+    arguments = function.args
+    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
+    return frozenset(a.arg for a in every if a is not None)
+
+
+def keyword(call: ast.Call, name: str) -> ast.keyword | None:
+    """The keyword argument ``name`` of a call."""
+    return next((k for k in call.keywords if k.arg == name), None)
+
+
+def string(node: ast.AST | None) -> str | None:
+    """The value of a string literal."""
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None

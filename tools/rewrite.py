@@ -1,0 +1,304 @@
+"""Pieces of text that many rules write: guards around statements, values chosen by device, names for the device."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Sequence
+
+from tools.edits import Edit, Fix
+from tools.module import Module, parameters
+from tools.names import Names
+
+AVAILABLE = "torch.accelerator.is_available"
+CURRENT = "torch.accelerator.current_accelerator"
+CUDA_AVAILABLE = "torch.cuda.is_available"
+
+_CONSTANTS = ("DEVICE_TYPE", "ACCELERATOR_TYPE", "RESOLVED_DEVICE_TYPE")
+
+
+# --- spelling through the file's own imports -------------------------------------------------------------------------
+
+
+def spell(module: Module, dotted: str) -> str:
+    """``dotted`` as this file can write it; plain where nothing binds it (the caller then adds the import)."""
+    return module.names.spelling(dotted) or dotted
+
+
+def import_edits(module: Module, package: str = "torch") -> list[Edit]:
+    """What makes ``package`` usable: nothing where the file binds it, else an import after the others."""
+    if module.names.spelling(package) is not None:
+        return []
+    return [insert_after_header(module, f"import {package}", blank=False)]
+
+
+def cuda_test(module: Module) -> str:
+    """The text of a call that is true only on CUDA."""
+    return f"{spell(module, CUDA_AVAILABLE)}()"
+
+
+# --- statements ------------------------------------------------------------------------------------------------------
+
+
+def guard(module: Module, statements: Iterable[ast.stmt], test: str | None = None) -> dict[ast.stmt, Fix]:
+    """Fixes that run statements only where ``test`` holds (CUDA by default).
+
+    Neighbours share one ``if``, and a statement right after an equal ``if`` joins it. A statement that shares its line
+    with others becomes a conditional expression where it is one, else it has no fix.
+    """
+    test = test or cuda_test(module)
+    wanted = set(statements)
+    fixes: dict[ast.stmt, Fix] = {}
+    for block in {id(b): b for b in (_block(module, s) for s in wanted) if b}.values():
+        index = 0
+        while index < len(block):
+            run = []
+            while index < len(block) and block[index] in wanted and _alone(module, block[index]):
+                run.append(block[index])
+                index += 1
+            if run:
+                before = block[index - len(run) - 1] if index > len(run) else None
+                fix = _guard_run(module, run, before, test)
+                fixes.update(dict.fromkeys(run, fix))
+            else:
+                index += 1
+    for statement in wanted - fixes.keys():
+        if isinstance(statement, ast.Expr):
+            start, end = module.span(statement)
+            fixes[statement] = Fix((Edit(end, end, f" if {test} else None"),))
+    return fixes
+
+
+def _block(module: Module, statement: ast.stmt) -> list[ast.stmt] | None:
+    parent = module.parent(statement)
+    for name in ("body", "orelse", "finalbody"):
+        block = getattr(parent, name, None)
+        if isinstance(block, list) and statement in block:
+            return block
+    return None
+
+
+def _alone(module: Module, statement: ast.stmt) -> bool:
+    """Whether a statement has its lines to itself and holds no string that indenting would change."""
+    source = module.source
+    start, end = module.span(statement)
+    before = source.text[source.starts[statement.lineno - 1] : start]
+    last = statement.end_lineno or statement.lineno
+    after = source.line(last)[end - source.starts[last - 1] :]
+    if before.strip() or (after.strip() and not after.lstrip().startswith("#")):
+        return False
+    inner = (n for n in ast.walk(statement) if isinstance(n, ast.Constant | ast.JoinedStr))
+    return all(n.lineno == n.end_lineno or not _is_text(n) for n in inner)
+
+
+def _is_text(node: ast.Constant | ast.JoinedStr) -> bool:
+    return isinstance(node, ast.JoinedStr) or isinstance(node.value, str | bytes)
+
+
+def _guard_run(module: Module, run: Sequence[ast.stmt], before: ast.stmt | None, test: str) -> Fix:
+    source = module.source
+    first = source.starts[run[0].lineno - 1]
+    margin = source.text[first : module.span(run[0])[0]]
+    edits = []
+    joins = (
+        isinstance(before, ast.If)
+        and not before.orelse
+        and module.text(before.test) == test
+        and before.lineno != before.body[0].lineno
+    )
+    if not joins:
+        edits.append(Edit(first, first, f"{margin}if {test}:{source.newline}"))
+    step = source.indent
+    for line in range(run[0].lineno, (run[-1].end_lineno or run[-1].lineno) + 1):
+        if source.line(line).strip():
+            edits.append(Edit(source.starts[line - 1], source.starts[line - 1], step))
+    # The `if` line and the first line's indent start at one place: one edit keeps their order.
+    if not joins:
+        edits[0:2] = [Edit(first, first, edits[0].replacement + step)]
+    return Fix(tuple(edits))
+
+
+# --- expressions -----------------------------------------------------------------------------------------------------
+
+
+def parenthesised(module: Module, node: ast.expr, text: str) -> str:
+    """``text`` for ``node``'s place, in parentheses where a conditional expression would otherwise bind wrongly."""
+    parent = module.parent(node)
+    plain = isinstance(
+        parent,
+        ast.Assign
+        | ast.AnnAssign
+        | ast.Return
+        | ast.keyword
+        | ast.arguments
+        | ast.Expr
+        | ast.List
+        | ast.Tuple
+        | ast.Dict,
+    )
+    if plain and not isinstance(parent, ast.Tuple) or (isinstance(parent, ast.Call) and node in parent.args):
+        return text
+    return f"({text})"
+
+
+def only_on_cuda(module: Module, node: ast.expr, otherwise: str) -> Edit:
+    """An edit that keeps the expression on CUDA and has ``otherwise`` elsewhere."""
+    text = f"{module.text(node)} if {cuda_test(module)} else {otherwise}"
+    return module.replace(node, parenthesised(module, node, text))
+
+
+# --- the device ------------------------------------------------------------------------------------------------------
+
+
+def device_type_expression(module: Module, quote: str = '"') -> str:
+    """The expression for the type of the accelerator in use, or the CPU's."""
+    return f"{spell(module, CURRENT)}().type if {spell(module, AVAILABLE)}() else {quote}cpu{quote}"
+
+
+_RESOLVED = (
+    r"(?:{torch}\.device\()?{torch}\.accelerator\.current_accelerator\(\)\.type if {torch}\.accelerator\.is_available\(\) "
+    r"else [\"']cpu[\"']\)?"
+)
+
+
+def resolved_variables(module: Module) -> dict[str, ast.Assign]:
+    """Module-level variables that hold the resolved device (or its type) and are assigned once in the whole file."""
+    torch = re.escape(module.names.spelling("torch") or "torch")
+    pattern = re.compile(_RESOLVED.replace("{torch}", torch))
+    found = {}
+    for statement in module.tree.body:
+        if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+            target = statement.targets[0]
+            if isinstance(target, ast.Name) and pattern.fullmatch(module.text(statement.value)):
+                if (
+                    len(re.findall(rf"\b{target.id}\b\s*(?::[^=\n]*)?(?:=(?!=)|,[^=\n()]*=(?!=))", module.source.text))
+                    == 1
+                ):
+                    found[target.id] = statement
+    return found
+
+
+def device(module: Module, node: ast.AST) -> tuple[str, list[Edit]]:
+    """A name that stands for the resolved device at ``node``, and the edits that bring it into being.
+
+    An existing module-level variable that resolves the device is used where it is in scope; else a constant with the
+    device's type is put after the imports. Good wherever a device or its type is expected as an argument.
+    """
+    return _device(module, node, type_only=False)
+
+
+def device_type(module: Module, node: ast.AST) -> tuple[str, list[Edit]]:
+    """A name for the resolved device's *type* (a string) at ``node``, and the edits that bring it into being."""
+    return _device(module, node, type_only=True)
+
+
+def _device(module: Module, node: ast.AST, *, type_only: bool) -> tuple[str, list[Edit]]:
+    for name, statement in resolved_variables(module).items():
+        is_type = isinstance(statement.value, ast.IfExp)
+        if _visible(module, name, statement, node):
+            if is_type or not type_only:
+                return name, []
+            return f"{name}.type", []
+    if _before_header_ends(module, node) or (
+        not _torch_in_header(module) and module.names.spelling("torch") is not None
+    ):
+        return f"({device_type_expression(module)})", []
+    return _constant(module)
+
+
+def _before_header_ends(module: Module, node: ast.AST) -> bool:
+    statements = header(module)
+    end = (statements[-1].end_lineno or 0) if statements else 0
+    return module.function(node) is None and getattr(node, "lineno", end + 1) <= end
+
+
+def _constant(module: Module) -> tuple[str, list[Edit]]:
+    text = module.source.text
+    name = next(c for c in _CONSTANTS if not re.search(rf"\b{c}\b", text))
+    line = f"{name} = {device_type_expression(module)}"
+    if module.names.spelling("torch") is None:
+        line = f"import torch{module.source.newline}{module.source.newline}{line}"
+    return name, [insert_after_header(module, line, blank=True)]
+
+
+def _visible(module: Module, name: str, assignment: ast.Assign, node: ast.AST) -> bool:
+    for holder in module.ancestors(node):
+        if isinstance(holder, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) and name in parameters(holder):
+            return False
+    inside_function = module.function(node) is not None and node not in _defaults(module, node)
+    return inside_function or getattr(node, "lineno", 0) > (assignment.end_lineno or 0)
+
+
+def _defaults(module: Module, node: ast.AST) -> list[ast.AST]:
+    """The node itself where it is part of a parameter's default, which is evaluated when the function is defined."""
+    child = node
+    for holder in module.ancestors(node):
+        if isinstance(holder, ast.arguments):
+            return [node]
+        if isinstance(holder, ast.FunctionDef | ast.AsyncFunctionDef) and child in holder.decorator_list:
+            return [node]
+        if isinstance(holder, ast.stmt):
+            return []
+        child = holder
+    return []
+
+
+# --- the top of the file ---------------------------------------------------------------------------------------------
+
+
+def header(module: Module) -> list[ast.stmt]:
+    """The leading statements up to and including the last import that comes before any other code."""
+    last = 0
+    for index, statement in enumerate(module.tree.body):
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            last = index + 1
+        elif isinstance(statement, ast.Try) and all(_only_imports(s) for s in statement.body):
+            last = index + 1
+        elif isinstance(
+            statement, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef | ast.For | ast.While | ast.With
+        ):
+            break
+        elif index == 0 and isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
+            last = 1
+    return module.tree.body[:last]
+
+
+def _only_imports(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Import | ast.ImportFrom | ast.Assign | ast.Pass)
+
+
+def _torch_in_header(module: Module) -> bool:
+    return (
+        Names([s for s in header(module) if isinstance(s, ast.Import | ast.ImportFrom)]).spelling("torch") is not None
+    )
+
+
+def insert_after_header(module: Module, text: str, *, blank: bool) -> Edit:
+    """An insertion of whole lines after the file's leading imports.
+
+    Args:
+        module: the file.
+        text: the lines, without a final line ending.
+        blank: whether an empty line separates it from the imports.
+    """
+    source = module.source
+    newline = source.newline
+    statements = header(module)
+    if not statements:
+        place = _after_comments(module)
+        return Edit(place, place, f"{text}{newline}{newline if blank else ''}")
+    line = statements[-1].end_lineno or statements[-1].lineno
+    if line < len(source.starts):
+        place = source.starts[line]
+        return Edit(place, place, f"{newline if blank else ''}{text}{newline}")
+    place = len(source.text)
+    return Edit(place, place, f"{newline}{newline if blank else ''}{text}{newline}")
+
+
+def _after_comments(module: Module) -> int:
+    """Where a file without imports takes its first line of code: behind the leading comments (encoding, licence)."""
+    source = module.source
+    for number in range(1, len(source.starts) + 1):
+        if not source.line(number).startswith("#"):
+            return source.starts[number - 1]
+    return len(source.text)

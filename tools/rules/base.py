@@ -1,0 +1,134 @@
+"""What a rule is: one kind of finding, in one file, with the cases that define it."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tools.edits import Fix
+from tools.findings import Grade
+from tools.module import Module
+from tools.project import Project
+from tools.source import SourceFile
+
+
+@dataclass(frozen=True)
+class Match:
+    """A place a rule found: a span of characters, what to say, and the fix where one is certain enough.
+
+    Attributes:
+        start: first character.
+        end: the character after the last.
+        message: what is wrong, in one sentence; empty for the rule's own MESSAGE.
+        fix: what to do about it, or None.
+        grade: differs from the rule's own where this place is less (or more) certain.
+        note: why it is left to a person, or what the fix assumes.
+    """
+
+    start: int
+    end: int
+    message: str = ""
+    fix: Fix | None = None
+    grade: Grade | None = None
+    note: str | None = None
+
+
+@dataclass(frozen=True)
+class Valid:
+    """A file the rule must leave alone."""
+
+    text: str
+    path: str = "train.py"
+
+
+@dataclass(frozen=True)
+class Invalid:
+    """A file with findings.
+
+    Attributes:
+        text: the file.
+        fixed: the file after the fix was applied to a fixed point (None: nothing may change).
+        count: findings before.
+        unsafe: whether the fix is graded unsafe.
+        path: the file's name.
+    """
+
+    text: str
+    fixed: str | None
+    count: int = 1
+    unsafe: bool = False
+    path: str = "train.py"
+
+
+class Rule(ABC):
+    """One kind of finding.
+
+    A subclass sits alone in ``tools/rules/tpuNNN_verb_object.py``, is found by that name, and says in its docstring what,
+    why, and what it does not cover.
+
+    Attributes:
+        ID: stable, ``TPU101``; never reused.
+        NAME: verb and object, as in the file name, with hyphens.
+        FAMILY: letter of the kind of failure (A device selection, B runtime calls, C mixed precision, D distributed,
+            E checkpoints, F libraries, G data loading, H random numbers, I torch_xla, J dynamic shapes, K dtypes,
+            L operators, M parameters, N memory, O numerics, P DataParallel, Q torch.compile, R TorchTPU).
+        GRADE: of its findings unless a match says otherwise.
+        MESSAGE: what the user reads.
+        TRIGGERS: a file without any of these strings cannot have a finding (case matters); a line too.
+        COVERS: rows of the failure catalogue this rule answers.
+        VALID: cases to leave alone.
+        INVALID: cases with their expected replacement.
+    """
+
+    ID: ClassVar[str]
+    NAME: ClassVar[str]
+    FAMILY: ClassVar[str]
+    GRADE: ClassVar[Grade] = Grade.SAFE
+    MESSAGE: ClassVar[str]
+    TRIGGERS: ClassVar[tuple[str, ...]]
+    COVERS: ClassVar[tuple[str, ...]] = ()
+    VALID: ClassVar[tuple[str | Valid, ...]] = ()
+    INVALID: ClassVar[tuple[Invalid, ...]] = ()
+
+    @classmethod
+    def triggered(cls, data: bytes) -> bool:
+        """Whether the file can have a finding at all."""
+        return any(trigger.encode() in data for trigger in cls.TRIGGERS)
+
+
+class PythonRule(Rule):
+    """A rule for Python source, scripts and notebook cells alike."""
+
+    @abstractmethod
+    def check(self, module: Module) -> Iterator[Match]:
+        """Yields the places found in one module."""
+
+
+class TextRule(Rule):
+    """A rule for files that are not Python: requirements, Dockerfiles, YAML, shell.
+
+    Attributes:
+        FILES: patterns for the file's name or its whole POSIX path, such as ``*.yaml`` or ``requirements*.txt``.
+    """
+
+    FILES: ClassVar[tuple[str, ...]]
+
+    @classmethod
+    def reads(cls, path: str) -> bool:
+        """Whether the rule is for a file of this name."""
+        name = path.rpartition("/")[2]
+        return any(fnmatch.fnmatch(name, pattern) or fnmatch.fnmatch(path, pattern) for pattern in cls.FILES)
+
+    @abstractmethod
+    def check(self, source: SourceFile, project: Project) -> Iterator[Match]:
+        """Yields the places found in one file."""
+
+
+def interest(rules: list[Rule]) -> re.Pattern[str]:
+    """Matches what makes a line worth visiting for these rules: one of their triggers, or an import."""
+    words = sorted({re.escape(t) for rule in rules if isinstance(rule, PythonRule) for t in rule.TRIGGERS})
+    return re.compile("|".join([*words, r"(?m:^[ \t]*(?:from|import)[ \t])"]))

@@ -1,0 +1,89 @@
+"""TPU101: a device chosen by asking for CUDA alone."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tools.edits import Edit, Fix
+from tools.guards import is_cuda_test, on_cuda_path
+from tools.literals import index_text, is_cuda_literal
+from tools.module import Module
+from tools.rewrite import AVAILABLE, CURRENT, import_edits, spell
+from tools.rules.base import Invalid, Match, PythonRule
+
+
+class ChooseAccelerator(PythonRule):
+    """``"cuda" if torch.cuda.is_available() else "cpu"`` asks one vendor and silently takes the CPU elsewhere.
+
+    The same choice through ``torch.accelerator`` gives CUDA on a CUDA machine, the CPU where there is no accelerator, and
+    the accelerator on any other. An index in the literal is kept. Further conditions of the test stay. Choices whose test
+    is a variable are left to TPU102, which changes the variable.
+
+    Not covered: tests hidden in functions of the user's own.
+    """
+
+    ID = "TPU101"
+    NAME = "choose-accelerator"
+    FAMILY = "A"
+    MESSAGE = "the device is chosen by asking for CUDA alone; on any other accelerator this silently takes the CPU"
+    TRIGGERS = ("cuda",)
+    COVERS = ("A9", "A15")
+    VALID = (
+        "import torch\ndevice = torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else 'cpu'\n",
+        "import torch\nname = torch.cuda.get_device_name() if torch.cuda.is_available() else 'none'\n",
+        "x = 'cuda' if flag else 'cpu'\n",
+    )
+    INVALID = (
+        Invalid(
+            "import torch\ndevice = 'cuda' if torch.cuda.is_available() else 'cpu'\n",
+            "import torch\n"
+            "device = torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else 'cpu'\n",
+        ),
+        Invalid(
+            'import torch as t\ndevice = t.device("cuda:0" if t.cuda.is_available() else "cpu")  # pick\n',
+            "import torch as t\n"
+            'device = t.device(f"{t.accelerator.current_accelerator().type}:0" if t.accelerator.is_available() else "cpu")'
+            "  # pick\n",
+        ),
+        Invalid(
+            "import torch\nd = torch.device('cuda') if torch.cuda.is_available() and not args.cpu else torch.device('cpu')\n",
+            "import torch\nd = torch.device(torch.accelerator.current_accelerator().type) "
+            "if torch.accelerator.is_available() and not args.cpu else torch.device('cpu')\n",
+        ),
+        Invalid(
+            "from torch.cuda import is_available\nd = 'cuda' if is_available() else 'cpu'\n",
+            "from torch.cuda import is_available\nimport torch\n"
+            "d = torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else 'cpu'\n",
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Match]:
+        """Yields conditional expressions that choose between CUDA and something else by ``torch.cuda.is_available``."""
+        for choice in module.nodes(ast.IfExp):
+            calls = availability_calls(module, choice.test)
+            if not calls or not is_cuda_test(module, choice.test, flags=False) or on_cuda_path(module, choice):
+                continue
+            literals = [n for n in ast.walk(choice.body) if isinstance(n, ast.expr) and is_cuda_literal(n)]
+            if not literals:
+                continue
+            edits = [module.replace(call.func, spell(module, AVAILABLE)) for call in calls]
+            edits += [type_edit(module, literal) for literal in literals]
+            start, end = module.span(choice)
+            yield Match(start, end, fix=Fix((*edits, *import_edits(module))))
+
+
+def availability_calls(module: Module, test: ast.expr) -> list[ast.Call]:
+    """Calls of ``torch.cuda.is_available`` inside a test."""
+    calls = (n for n in ast.walk(test) if isinstance(n, ast.Call))
+    return [c for c in calls if module.qualify(c.func) == "torch.cuda.is_available"]
+
+
+def type_edit(module: Module, literal: ast.expr) -> Edit:
+    """Replaces a CUDA literal by the accelerator's type, which is known to exist there; an index is kept."""
+    current = f"{spell(module, CURRENT)}().type"
+    index = index_text(module, literal)
+    if index is None:
+        return module.replace(literal, current)
+    quote = module.text(literal).lstrip("fFrRuU")[0]
+    return module.replace(literal, f"f{quote}{{{current}}}:{index}{quote}")

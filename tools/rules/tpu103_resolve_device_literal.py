@@ -1,0 +1,139 @@
+"""TPU103: a device written as the literal ``"cuda"``."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tools.edits import Edit, Fix
+from tools.findings import Grade
+from tools.guards import on_cuda_path
+from tools.literals import cuda_moves, device_literals, index_text
+from tools.module import Module, string
+from tools.rewrite import cuda_test, device, device_type, device_type_expression, import_edits, parenthesised
+from tools.rules.base import Invalid, Match, PythonRule, Valid
+
+_HEADER = "DEVICE_TYPE = torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else "
+
+
+class ResolveDeviceLiteral(PythonRule):
+    """``"cuda"``, ``"cuda:0"`` or ``f"cuda:{rank}"`` where a device is meant: ``.to``, ``device=``, ``torch.device``, a
+    variable, parameter default, option or configuration key named after a device, ``map_location``.
+
+    The device is resolved once per file through ``torch.accelerator`` and named; a variable of the file that already
+    resolves it is used. An index that a rank gives stays on CUDA, because elsewhere one process has one device; a literal
+    second device (``"cuda:1"``) is left to a person.
+
+    Not covered: comparisons (TPU108), device types given to autocast (TPU301), strings whose place does not say that they
+    are devices.
+    """
+
+    ID = "TPU103"
+    NAME = "resolve-device-literal"
+    FAMILY = "A"
+    MESSAGE = "the device is the literal 'cuda'; resolve it once through torch.accelerator"
+    TRIGGERS = ("cuda",)
+    COVERS = ("A1", "A2", "A15", "A20")
+    VALID = (
+        "import torch\nif torch.cuda.is_available():\n    x = torch.ones(2, device='cuda')\n",
+        "if device == 'cuda':\n    pass\n",
+        "names = ['cuda', 'cpu']\nprint('cuda')\n",
+        Valid("import torch\n\n\ndef test():\n    if device.type == 'cuda':\n        y = x.to('cuda')\n"),
+    )
+    INVALID = (
+        Invalid(
+            "import torch\ndevice = 'cuda'  # or 'cpu'\n",
+            "import torch\n"
+            "device = torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else 'cpu'  # or 'cpu'\n",
+        ),
+        Invalid(
+            'import torch\n\nx = torch.ones(2, device="cuda")\ny = x.to("cuda:0", torch.bfloat16)\n',
+            f'import torch\n\n{_HEADER}"cpu"\n\nx = torch.ones(2, device=DEVICE_TYPE)\n'
+            'y = x.to(f"{DEVICE_TYPE}:0", torch.bfloat16)\n',
+            count=2,
+        ),
+        Invalid(
+            "import torch\n\ndef load(path, device='cuda'):\n    return torch.load(path, map_location='cuda')\n",
+            f'import torch\n\n{_HEADER}"cpu"\n\n'
+            "def load(path, device=DEVICE_TYPE):\n    return torch.load(path, map_location=DEVICE_TYPE)\n",
+            count=2,
+        ),
+        Invalid(
+            "import torch\nrank = 0\ndevice = f'cuda:{rank}'\n",
+            f'import torch\n\n{_HEADER}"cpu"\nrank = 0\n'
+            "device = f'cuda:{rank}' if torch.cuda.is_available() else DEVICE_TYPE\n",
+        ),
+        Invalid("import torch\ny = x.to('cuda:1')\n", None),
+        Invalid(
+            "parser.add_argument('--device', default='cuda')\n",
+            f"import torch\n\n{_HEADER}\"cpu\"\n\nparser.add_argument('--device', default=DEVICE_TYPE)\n",
+        ),
+        Invalid(
+            "import torch\nd = torch.device('cuda', rank)\n",
+            f'import torch\n\n{_HEADER}"cpu"\n'
+            "d = torch.device('cuda', rank) if torch.cuda.is_available() else torch.device(DEVICE_TYPE)\n",
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Match]:
+        """Yields CUDA device literals off the CUDA-only path."""
+        places = list(device_literals(module))
+        alone = len(places) + sum(1 for _ in cuda_moves(module)) == 1
+        for literal in places:
+            if on_cuda_path(module, literal):
+                continue
+            start, end = module.span(literal)
+            index = index_text(module, literal)
+            if index is not None and index.isdigit() and index != "0":
+                note = "names a second device, but one process has one TPU; decide which device is meant"
+                yield Match(start, end, grade=Grade.ADVICE, note=note)
+                continue
+            yield Match(start, end, fix=Fix(tuple(self._edits(module, literal, index, alone))))
+
+    def _edits(self, module: Module, literal: ast.expr, index: str | None, alone: bool) -> list[Edit]:
+        call = _indexed_device(module, literal)
+        if call is not None:
+            return self._indexed(module, call)
+        if alone and index is None and _assigned_at_top(module, literal):
+            quote = module.text(literal)[0]
+            text = parenthesised(module, literal, device_type_expression(module, quote))
+            return [module.replace(literal, text), *import_edits(module)]
+        name, edits = (device if index is None and _argument(module, literal) else device_type)(module, literal)
+        if index is None:
+            return [module.replace(literal, name), *edits]
+        if string(literal) is not None:
+            quote = module.text(literal)[0]
+            return [module.replace(literal, f"f{quote}{{{name}}}:{index}{quote}"), *edits]
+        text = f"{module.text(literal)} if {cuda_test(module)} else {name}"
+        return [module.replace(literal, parenthesised(module, literal, text)), *edits]
+
+    def _indexed(self, module: Module, call: ast.Call) -> list[Edit]:
+        name, edits = device_type(module, call)
+        text = f"{module.text(call)} if {cuda_test(module)} else {module.text(call.func)}({name})"
+        return [module.replace(call, parenthesised(module, call, text)), *edits]
+
+
+def _indexed_device(module: Module, literal: ast.expr) -> ast.Call | None:
+    """The call ``torch.device("cuda", index)`` around a literal whose index is not written out as 0."""
+    call = module.parent(literal)
+    if not isinstance(call, ast.Call) or module.qualify(call.func) != "torch.device":
+        return None
+    index = call.args[1] if len(call.args) > 1 else next((k.value for k in call.keywords if k.arg == "index"), None)
+    if index is None or (isinstance(index, ast.Constant) and index.value == 0):
+        return None
+    return call
+
+
+def _assigned_at_top(module: Module, literal: ast.expr) -> bool:
+    parent = module.parent(literal)
+    return isinstance(parent, ast.Assign) and module.parent(parent) is module.tree
+
+
+def _argument(module: Module, literal: ast.expr) -> bool:
+    """Whether the literal is handed to a call, where a ``torch.device`` does as well as a string."""
+    parent = module.parent(literal)
+    call = module.parent(parent) if isinstance(parent, ast.keyword) else parent
+    if not isinstance(call, ast.Call):
+        return False
+    last = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    return last in ("to", "to_empty") or (module.qualify(call.func) or "").startswith("torch.")
