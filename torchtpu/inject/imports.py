@@ -1,0 +1,69 @@
+"""Calls a function right after a named module has been imported for the first time."""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+import sys
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any
+
+from torchtpu.inject import writer
+
+Callback = Callable[[ModuleType], None]
+
+
+def _call(callback: Callback, module: ModuleType) -> None:
+    try:
+        callback(module)
+    except Exception as error:  # noqa: BLE001  a fault of ours must not become the import's; the parent is told
+        writer.write("note", kind="injection", message=f"after import of {module.__name__}: {error!r}")
+
+
+class _AfterImport(importlib.abc.MetaPathFinder):
+    def __init__(self) -> None:
+        self.callbacks: dict[str, list[Callback]] = {}
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname not in self.callbacks:
+            return None
+        for finder in sys.meta_path:
+            if finder is self or not hasattr(finder, "find_spec"):
+                continue
+            spec = finder.find_spec(fullname, path, target)
+            if spec is not None:
+                self._watch(spec)
+                return spec
+        return None
+
+    def _watch(self, spec: importlib.machinery.ModuleSpec) -> None:
+        # An instance attribute over the loader's method: the module keeps its own loader and spec.
+        loader: Any = spec.loader
+        if loader is None or isinstance(loader, type):
+            return
+        execute = loader.exec_module
+
+        def exec_module(module: ModuleType) -> None:
+            del loader.exec_module
+            execute(module)
+            for callback in self.callbacks.pop(spec.name, []):
+                _call(callback, module)
+
+        loader.exec_module = exec_module
+
+
+_finder = _AfterImport()
+
+
+def after_import(name: str, callback: Callback) -> None:
+    """Calls ``callback(module)`` once, when ``name`` has been imported or now if it already is."""
+    module = sys.modules.get(name)
+    if module is not None:
+        _call(callback, module)
+        return
+    _finder.callbacks.setdefault(name, []).append(callback)
+    if _finder not in sys.meta_path:
+        sys.meta_path.insert(0, _finder)

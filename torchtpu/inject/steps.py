@@ -1,0 +1,184 @@
+"""Counts optimizer steps, reads each step's loss, and ends the program cleanly after the steps asked for."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import gc
+import os
+import sys
+import time
+import weakref
+from collections import deque
+from types import ModuleType
+from typing import Any
+
+from torchtpu.inject import writer
+
+LIMIT_VARIABLE = "TORCHTPU_MAX_STEPS"
+LOSSES_VARIABLE = "TORCHTPU_LOSSES"
+EVERY_STEP = 100
+INTERVAL = 0.2
+_OPS_MODULE = "torch_tpu._internal.device._device_ops_backend"
+
+
+class StepsReached(SystemExit):
+    """Ends the program with exit code 0 once it has made the steps asked for."""
+
+
+def device_ops() -> int | None:
+    """Returns how many programs TorchTPU has been asked to run in this process; None without it."""
+    count = getattr(sys.modules.get(_OPS_MODULE), "_get_cache_requests", None)
+    return None if count is None else int(count())
+
+
+class StepRecorder:
+    """Follows every optimizer of a process.
+
+    A step of the program is one step of its busiest optimizer, so that a GAN's two optimizers
+    make one step per iteration.
+    """
+
+    def __init__(self, limit: int | None, read_losses: bool) -> None:
+        self.limit = limit
+        self.read_losses = read_losses
+        self.counts: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self.steps = self.device_steps = 0
+        self.root: Any = None
+        self.unread: deque[tuple[int, Any]] = deque(maxlen=EVERY_STEP)
+        self.on_device = False
+        self.written = 0.0
+        self.pid = os.getpid()
+
+    def saw_backward(self, tensors: Any) -> None:
+        """Remembers the loss: the last scalar that gradients were asked of."""
+        root = tensors if hasattr(tensors, "numel") else (list(tensors) or [None])[-1]
+        if root is not None and root.numel() == 1:
+            self.root = getattr(root, "_torchtpu_unscaled", root).detach()
+
+    def before_step(self, optimizer: Any) -> None:
+        """Ends the program when another step would be one too many."""
+        if self.limit is not None and self.counts.get(optimizer, 0) >= self.limit:
+            self.stop()
+
+    def after_step(self, optimizer: Any) -> None:
+        """Counts the step, writes its event, and ends the program when all optimizers have theirs."""
+        if self.pid != os.getpid():
+            self._restart()
+        count = self.counts[optimizer] = self.counts.get(optimizer, 0) + 1
+        if count > self.steps:
+            self.steps = count
+            self.on_device = _on_device(optimizer)
+            self.device_steps += self.on_device
+            self._keep_loss()
+            if self.steps <= EVERY_STEP or time.monotonic() - self.written >= INTERVAL:
+                self.flush()
+        if self.limit is not None and self._all_done(self.limit):
+            self.stop()
+
+    def _restart(self) -> None:
+        # A forked child counts its own steps.
+        self.__init__(self.limit, self.read_losses)  # type: ignore[misc]
+
+    def _keep_loss(self) -> None:
+        if self.root is not None and self.read_losses:
+            self.unread.append((self.steps, self.root))
+        self.root = None
+
+    def _losses(self) -> list[tuple[int, float]]:
+        losses = []
+        try:
+            while self.unread:
+                step, loss = self.unread.popleft()
+                losses.append((step, float(loss)))
+        except Exception as error:  # noqa: BLE001  an asynchronous device error is the program's to raise, not ours
+            self.read_losses = False
+            writer.write("note", kind="losses", message=f"losses are no longer read: {error!r}"[:500])
+        return losses
+
+    def _all_done(self, limit: int) -> bool:
+        if any(count < limit for count in self.counts.values()):
+            return False
+        # With one step asked for, an optimizer whose first step is still to come has not been seen.
+        return limit > 1 or not any(self._waits(thing) for thing in gc.get_objects())
+
+    def _waits(self, thing: Any) -> bool:
+        optimizer = sys.modules["torch.optim"].Optimizer
+        if not issubclass(type(thing), optimizer) or thing in self.counts:
+            return False
+        return hasattr(thing, "param_groups") and any(p.grad is None for p in _parameters(thing))
+
+    def flush(self) -> None:
+        """Writes the steps since the last event."""
+        self.written = time.monotonic()
+        losses = self._losses()
+        writer.write(
+            "step",
+            step=self.steps,
+            device_steps=self.device_steps,
+            on_device=self.on_device,
+            losses=losses,
+            loss=losses[-1][1] if losses else None,
+            device_ops=device_ops(),
+        )
+
+    def stop(self) -> None:
+        """Ends the program, cleanly."""
+        self.flush()
+        writer.write("stop", step=self.steps)
+        raise StepsReached(0)
+
+
+def _parameters(optimizer: Any) -> list[Any]:
+    return [p for group in optimizer.param_groups for p in group["params"]]
+
+
+def _on_device(optimizer: Any) -> bool:
+    trained = [p for p in _parameters(optimizer) if getattr(p, "grad", None) is not None]
+    return bool(trained or _parameters(optimizer)) and all(
+        p.device.type == "tpu" for p in trained or _parameters(optimizer)
+    )
+
+
+def _hook_backward(torch: Any, recorder: StepRecorder) -> None:
+    backward = torch.autograd.backward
+
+    @functools.wraps(backward)
+    def recording(tensors: Any, *rest: Any, **named: Any) -> Any:
+        recorder.saw_backward(tensors)
+        return backward(tensors, *rest, **named)
+
+    torch.autograd.backward = recording
+
+
+def _hook_scaler(module: Any) -> None:
+    scale = module.GradScaler.scale
+
+    @functools.wraps(scale)
+    def recording(self: Any, outputs: Any) -> Any:
+        scaled = scale(self, outputs)
+        if hasattr(outputs, "numel") and scaled is not outputs:
+            scaled._torchtpu_unscaled = outputs.detach()
+        return scaled
+
+    module.GradScaler.scale = recording
+
+
+def _finish(recorder: StepRecorder) -> None:
+    if recorder.steps:
+        recorder.flush()
+    else:
+        writer.write("ops", device_ops=device_ops())
+
+
+def install(torch: ModuleType) -> None:
+    """Starts recording in this process; called once torch has been imported."""
+    from torch.optim import optimizer as optimizers
+
+    limit = os.environ.get(LIMIT_VARIABLE)
+    recorder = StepRecorder(int(limit) if limit else None, os.environ.get(LOSSES_VARIABLE) != "0")
+    optimizers.register_optimizer_step_pre_hook(lambda optimizer, *_: recorder.before_step(optimizer))
+    optimizers.register_optimizer_step_post_hook(lambda optimizer, *_: recorder.after_step(optimizer))
+    _hook_backward(torch, recorder)
+    _hook_scaler(sys.modules["torch.amp.grad_scaler"])
+    atexit.register(_finish, recorder)

@@ -1,0 +1,105 @@
+"""Builds a workload's private folder and its environment: injected code on the path, credentials left out."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import torchtpu
+
+_SECRET = re.compile(
+    r"(?:^|_)(?:TOKEN|TOKENS|SECRET|SECRETS|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|CREDENTIALS|APIKEY|PAT)(?:$|_)"
+    r"|(?:API|ACCESS|PRIVATE|SECRET|ACCOUNT|SIGNING|ENCRYPTION|AUTH)_?KEY"
+    r"|^(?:AWS|AZURE|ARM)_|^GOOGLE_APPLICATION_|^(?:SSH_AUTH_SOCK|SSH_AGENT_PID|GPG_AGENT_INFO|KUBECONFIG"
+    r"|DBUS_SESSION_BUS_ADDRESS|DOCKER_AUTH_CONFIG|NETRC|DATABASE_URL)$",
+    re.IGNORECASE,
+)
+# Settings that only look like secrets.
+_HARMLESS = re.compile(r"^TOKENIZERS_|_CA_BUNDLE$|_REGION$|_(?:TOKENS?_PER|MAX_TOKENS|NUM_TOKENS)|^MAX_TOKENS$", re.IGNORECASE)
+_LOGIN_IN_URL = re.compile(r"\w+://[^/\s:@]+:[^/\s@]+@")
+
+
+class Private:
+    """A folder of one run: events, temporary files, and a path that shows the workload torchtpu and nothing else."""
+
+    def __init__(self) -> None:
+        self.root = Path(tempfile.mkdtemp(prefix="torchtpu-"))
+        self.events = self.root / "events"
+        self.tmp = self.root / "tmp"
+        self.path = self.root / "path"
+        self.bin = self.root / "bin"
+        for folder in (self.events, self.tmp, self.path, self.bin):
+            folder.mkdir()
+        package = Path(torchtpu.__file__).resolve().parent
+        (self.path / "torchtpu").symlink_to(package, target_is_directory=True)
+        (self.path / "sitecustomize.py").symlink_to(package / "inject" / "sitecustomize.py")
+
+    def add_python(self, python: Path) -> None:
+        """Makes ``python`` and ``python3`` of scripts mean the workload's interpreter."""
+        for name in ("python", "python3"):
+            script = self.bin / name
+            script.write_text(f"#!/bin/sh\nexec '{python}' \"$@\"\n")
+            script.chmod(0o755)
+
+    def remove(self) -> None:
+        """Deletes it, whatever modes the workload has set inside."""
+        shutil.rmtree(self.root, ignore_errors=True)
+        if self.root.exists():
+            for folder, _, _ in os.walk(self.root):
+                Path(folder).chmod(0o700)
+            shutil.rmtree(self.root, ignore_errors=True)
+
+
+def is_credential(name: str, value: str) -> bool:
+    """Says whether a variable holds something a stranger's program must not see."""
+    if _LOGIN_IN_URL.search(value):
+        return True
+    return bool(_SECRET.search(name)) and not _HARMLESS.search(name)
+
+
+def scrub(variables: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """Returns the variables without credentials, and the names of those left out."""
+    withheld = sorted(name for name, value in variables.items() if is_credential(name, value))
+    return {name: value for name, value in variables.items() if name not in withheld}, withheld
+
+
+def _prepend(value: str, to: str | None) -> str:
+    return f"{value}{os.pathsep}{to}" if to else value
+
+
+def build(
+    private: Private,
+    python: Path,
+    cwd: Path,
+    device: Mapping[str, str],
+    extra: Mapping[str, str],
+    max_steps: int | None,
+) -> tuple[dict[str, str], list[str]]:
+    """Returns the workload's environment, and the names of the credentials withheld from it.
+
+    Args:
+        private: The run's folder.
+        python: The workload's interpreter.
+        cwd: The project.
+        device: Variables of the device.
+        extra: The caller's own; they win, and are not scrubbed.
+        max_steps: Steps after which the program is ended.
+    """
+    base, withheld = scrub(os.environ)
+    base.pop("PYTHONHOME", None)
+    env = {**base, "PYTHONUNBUFFERED": "1", "TMPDIR": str(private.tmp), **device, **extra}
+    path = f"{private.bin}{os.pathsep}{python.parent}"
+    env["PATH"] = _prepend(path, env.get("PATH") or os.defpath)
+    env["PYTHONPATH"] = _prepend(str(private.path), env.get("PYTHONPATH"))
+    env["TORCHTPU_EVENTS"] = str(private.events)
+    env["TORCHTPU_ROOT"] = str(cwd)
+    if max_steps is not None:
+        env["TORCHTPU_MAX_STEPS"] = str(max_steps)
+    if sys.prefix != sys.base_prefix and env.get("VIRTUAL_ENV") == sys.prefix:
+        env["VIRTUAL_ENV"] = str(python.parent.parent)
+    return env, withheld

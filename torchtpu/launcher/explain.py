@@ -1,0 +1,201 @@
+"""Says in plain sentences what ended a run, where, and what to do next."""
+
+from __future__ import annotations
+
+import re
+
+from torchtpu.events import ExceptionEvent, Frame
+from torchtpu.launcher.result import Outcome, RunResult
+
+# Reading a value is where an error of an earlier, asynchronous operation comes to light.
+_READS = re.compile(r"\.(?:cpu|item|tolist|numpy)\(|\bprint\(|\bfloat\(|\bint\(")
+_NETWORK = re.compile(
+    r"name resolution|Network is unreachable|getaddrinfo|Failed to resolve|ConnectionError|URLError"
+    r"|offline mode|LocalEntryNotFoundError|Max retries exceeded",
+    re.IGNORECASE,
+)
+_READ_ONLY = re.compile(r"Read-only file system", re.IGNORECASE)
+
+
+def explain(result: RunResult) -> str:
+    """Returns the sentences for a result."""
+    sentences = [_HOW[result.outcome](result), *_device_remarks(result)]
+    return " ".join(sentence for sentence in sentences if sentence)
+
+
+def place(frame: Frame | None) -> str:
+    """Returns a frame as ``file:line in function: source``."""
+    if frame is None:
+        return ""
+    function = "" if frame.function == "<module>" else f" in {frame.function}"
+    source = f": {frame.source}" if frame.source else ""
+    return f"{frame.file}:{frame.line}{function}{source}"
+
+
+def _steps(result: RunResult) -> str:
+    if not result.steps:
+        return ""
+    noun = "optimizer step" if result.steps == 1 else "optimizer steps"
+    text = f"{result.steps} {noun}"
+    if len(result.losses) > 1:
+        text += f", loss {result.losses[0]:.4g} -> {result.losses[-1]:.4g}"
+    return text
+
+
+def _after(result: RunResult) -> str:
+    return f" after {_steps(result)}" if result.steps else " before its first optimizer step"
+
+
+def _stood(result: RunResult) -> str:
+    return f"Python stood at {place(result.stack[-1])}." if result.stack else ""
+
+
+def _completed(result: RunResult) -> str:
+    steps = f" ({_steps(result)})" if result.steps else ""
+    return f"The program finished{steps}."
+
+
+def _stopped(result: RunResult) -> str:
+    text = f"The program was ended as asked after {_steps(result)}."
+    if result.detail:
+        text += f" It caught the request and had to be killed ({result.detail}); what it saves at its end is not there."
+    return text
+
+
+def _exception(result: RunResult) -> str:
+    error = result.exception
+    if error is None:
+        return _exit_nonzero(result)
+    if error.missing:
+        return _missing(result, error.missing)
+    where = error.frames[-1] if error.frames else error.where
+    text = f"{_first_line(error)}{_after(result)}"
+    text += f", at {place(where)}." if where else "."
+    if error.rank is not None:
+        text = f"Rank {error.rank}: {text}"
+    return " ".join([text, *_hints(result, error)])
+
+
+def _first_line(error: ExceptionEvent) -> str:
+    lines = error.message.strip().splitlines()
+    return f"{error.type}: {lines[0][:300]}" if lines else error.type
+
+
+def _hints(result: RunResult, error: ExceptionEvent) -> list[str]:
+    hints = []
+    on_device = result.device is not None and result.device.kind != "cpu"
+    if on_device and error.frames and error.type == "RuntimeError" and _READS.search(error.frames[-1].source):
+        hints.append(
+            "Errors of the device come to light where a value is read;"
+            " TORCH_TPU_LAUNCH_BLOCKING=1 in the environment names the operation's own line."
+        )
+    text = " ".join([error.type, error.message, *error.causes])
+    if result.sandboxed and _NETWORK.search(text):
+        hints.append("The sandbox has no network: fetch data and models beforehand, or switch the sandbox off.")
+    if result.sandboxed and _READ_ONLY.search(text):
+        hints.append("The sandbox keeps files outside the working copy read-only: name that folder as writable.")
+    return hints
+
+
+def _missing(result: RunResult, module: str) -> str:
+    package = module.partition(".")[0]
+    error = result.exception
+    where = place(error.frames[-1]) if error and error.frames else ""
+    at = f" (needed at {where})" if where else ""
+    return (
+        f"The workload's interpreter has no module {module!r}{at}. Install the package that provides {package!r}"
+        " in that interpreter, or name another interpreter with --python."
+    )
+
+
+def _exit_nonzero(result: RunResult) -> str:
+    last = result.output_tail.strip().splitlines()[-1:]
+    said = f" Its last words: {last[0][:300]}" if last else " It printed nothing."
+    return f"The program ended itself with exit code {result.exit_code}{_after(result)}, without an exception.{said}"
+
+
+def _abort(result: RunResult) -> str:
+    name = result.signal or "a signal"
+    text = f"The process died of {name}{_after(result)}: {_SIGNALS.get(name, 'native code ended it')}."
+    reason = f"The native log says: {result.fatal[:400]}" if result.fatal else ""
+    return " ".join(part for part in (text, reason, _stood(result)) if part)
+
+
+def _time_limit(result: RunResult) -> str:
+    return f"The program was still running at its time limit of {result.detail}{_after(result)}. {_stood(result)}".strip()
+
+
+def _hang(result: RunResult) -> str:
+    text = f"The program hung{_after(result)}: no output, no event and no processor use for {result.detail}."
+    return f"{text} {_stood(result)}".strip()
+
+
+def _memory(result: RunResult) -> str:
+    what = "the machine ran out of memory" if result.detail == "the machine's" else f"it needed more than {result.detail}"
+    return f"The program was ended for its use of memory: {what}{_after(result)}. Try a smaller batch or model, or raise the limit."
+
+
+def _disk(result: RunResult) -> str:
+    return f"The program was ended because it wrote more than {result.detail}{_after(result)}. Write less, or raise the limit."
+
+
+def _output(result: RunResult) -> str:
+    return (
+        f"The program was ended because it printed {result.output_bytes} bytes, far more than the {result.detail}"
+        " that are kept. Make it print less, or raise the limit."
+    )
+
+
+def _daemonised(result: RunResult) -> str:
+    return (
+        "The program returned but left processes running in the background, which were ended:"
+        f" {result.detail}. Run it in the foreground."
+    )
+
+
+def _not_started(result: RunResult) -> str:
+    return f"The program could not be started: {result.detail}."
+
+
+def _interrupted(result: RunResult) -> str:
+    return f"Interrupted{_after(result)}; all its processes were ended."
+
+
+def _device_remarks(result: RunResult) -> list[str]:
+    """Says what a good end does not say by itself: whether the device had any part in it."""
+    if not result.outcome.good or result.device is None or result.device.kind == "cpu":
+        return []
+    remarks = []
+    if result.steps > result.device_steps:
+        away = result.steps - result.device_steps
+        remarks.append(f"{away} of {result.steps} steps trained parameters that were not on the TPU.")
+    elif not result.steps and not result.device_ops:
+        remarks.append("Nothing ran on the TPU.")
+    return remarks
+
+
+_SIGNALS = {
+    "SIGABRT": "native code gave up (a failed check, or an uncaught C++ exception)",
+    "SIGSEGV": "native code touched memory that is not its own",
+    "SIGBUS": "a memory mapping failed, often a full /dev/shm",
+    "SIGFPE": "native code divided by zero or the like",
+    "SIGILL": "this processor lacks an instruction the program was built for",
+    "SIGKILL": "something outside killed it, often the kernel for want of memory",
+    "SIGTERM": "something outside asked it to end",
+}
+
+_HOW = {
+    Outcome.COMPLETED: _completed,
+    Outcome.STOPPED_AT_STEPS: _stopped,
+    Outcome.EXCEPTION: _exception,
+    Outcome.EXIT_NONZERO: _exit_nonzero,
+    Outcome.ABORT: _abort,
+    Outcome.TIME_LIMIT: _time_limit,
+    Outcome.HANG: _hang,
+    Outcome.MEMORY_LIMIT: _memory,
+    Outcome.DISK_LIMIT: _disk,
+    Outcome.OUTPUT_LIMIT: _output,
+    Outcome.DAEMONISED: _daemonised,
+    Outcome.NOT_STARTED: _not_started,
+    Outcome.INTERRUPTED: _interrupted,
+}

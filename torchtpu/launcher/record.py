@@ -1,0 +1,202 @@
+"""Gathers the events of all of a workload's processes into what its result says."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from torchtpu import events, kinds
+from torchtpu.device import DeviceInfo
+from torchtpu.events import Event, ExceptionEvent, Frame, WarningEvent
+
+MAX_WARNINGS = 200
+KEPT_LOSSES = 100
+_STACK_LINE = re.compile(r'^  File "(.*)", line (\d+) in (.*)$')
+_LAUNCHER = "launcher"
+
+
+@dataclass
+class _Process:
+    """What one process has reported."""
+
+    rank: int | None = None
+    role: str = ""
+    steps: int = 0
+    device_steps: int = 0
+    device_ops: int | None = None
+    signal: int | None = None
+    ended: bool = False
+    stopped: float | None = None
+
+
+@dataclass
+class Record:
+    """The workload's story so far."""
+
+    root: Path
+    processes: dict[int, _Process] = field(default_factory=dict)
+    device: DeviceInfo | None = None
+    warnings: list[WarningEvent] = field(default_factory=list)
+    exceptions: list[tuple[str, ExceptionEvent]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    first_losses: list[float] = field(default_factory=list)
+    last_losses: deque[float] = field(default_factory=lambda: deque(maxlen=KEPT_LOSSES))
+    count: int = 0
+
+    def add(self, event: Event) -> None:
+        """Takes one event; malformed ones are left out, since any program may write into the folder."""
+        self.count += 1
+        process = self.processes.setdefault(event.pid, _Process())
+        if event.rank is not None:
+            process.rank = event.rank
+        handler = getattr(self, f"_{event.event}", None)
+        if handler is None:
+            return
+        try:
+            handler(event, process)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            self._note_once("an event could not be read")
+
+    def _note_once(self, text: str) -> None:
+        if text not in self.notes and len(self.notes) < KEPT_LOSSES:
+            self.notes.append(text)
+
+    def _start(self, event: Event, process: _Process) -> None:
+        process.role = str(event.data["role"])
+
+    def _armed(self, event: Event, process: _Process) -> None:
+        process.signal = int(event.data["signal"])
+
+    def _device(self, event: Event, process: _Process) -> None:
+        if self.device is None:
+            self.device = DeviceInfo(**event.data)
+
+    def _warning(self, event: Event, process: _Process) -> None:
+        warning = events.warning(event)
+        known = {(w.message, w.file, w.line) for w in self.warnings}
+        if (warning.message, warning.file, warning.line) not in known and len(self.warnings) < MAX_WARNINGS:
+            self.warnings.append(warning)
+
+    def _exception(self, event: Event, process: _Process) -> None:
+        if len(self.exceptions) < KEPT_LOSSES:
+            role = str(event.data.get("role") or process.role)
+            self.exceptions.append((role, events.exception(event)))
+
+    def _step(self, event: Event, process: _Process) -> None:
+        process.steps = int(event.data["step"])
+        process.device_steps = int(event.data["device_steps"])
+        process.device_ops = event.data.get("device_ops")
+        if process.rank not in (None, 0):
+            return
+        for _, loss in event.data["losses"]:
+            if len(self.first_losses) < KEPT_LOSSES:
+                self.first_losses.append(float(loss))
+            else:
+                self.last_losses.append(float(loss))
+
+    def _ops(self, event: Event, process: _Process) -> None:
+        process.device_ops = event.data["device_ops"]
+
+    def _stop(self, event: Event, process: _Process) -> None:
+        process.stopped = process.stopped or event.time
+
+    def _end(self, event: Event, process: _Process) -> None:
+        process.ended = True
+
+    def _note(self, event: Event, process: _Process) -> None:
+        text = str(event.data["message"])
+        if event.data["kind"] == "injection":
+            text = f"the start-up code could not do all its work ({text})"
+        elif event.data["kind"] == "device":
+            text = f"the device did not come up: {text}; {event.data['remedy']}"
+        self._note_once(text)
+
+    def native_warnings(self, messages: Iterable[str]) -> None:
+        """Adds warnings printed by C++."""
+        for message in messages:
+            self.warnings.append(WarningEvent(kinds.warning_kind(message), message, "native"))
+
+    def _counted(self) -> list[_Process]:
+        # Every rank makes the same steps: they count once.
+        return [process for process in self.processes.values() if process.rank in (None, 0)]
+
+    @property
+    def steps(self) -> int:
+        """Optimizer steps made, those of one rank in a distributed run."""
+        return sum(process.steps for process in self._counted())
+
+    @property
+    def device_steps(self) -> int:
+        """Steps whose parameters were on the TPU."""
+        return sum(process.device_steps for process in self._counted())
+
+    @property
+    def device_ops(self) -> int | None:
+        """Programs TorchTPU ran, in all processes."""
+        known = [p.device_ops for p in self.processes.values() if p.device_ops is not None]
+        return sum(known) if known else None
+
+    @property
+    def losses(self) -> tuple[float, ...]:
+        """The first and the last losses."""
+        return (*self.first_losses, *self.last_losses)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a process was ended at its number of steps."""
+        return any(process.stopped for process in self.processes.values())
+
+    def overdue(self, now: float, grace: float) -> bool:
+        """Says whether a process that was ended at its steps is still there."""
+        return any(
+            process.stopped is not None and not process.ended and now - process.stopped > grace
+            for process in self.processes.values()
+        )
+
+    def exception(self) -> ExceptionEvent | None:
+        """Returns the exception that came first, a launcher's own only when there is no other."""
+        for launcher in (False, True):
+            for role, exception in self.exceptions:
+                if (role in (_LAUNCHER, "thread", "loader")) == launcher:
+                    return exception
+        return None
+
+    def armed(self) -> dict[int, int]:
+        """Returns the signal that makes each process show its stacks."""
+        return {pid: p.signal for pid, p in self.processes.items() if p.signal is not None}
+
+    def stack(self, folder: Path) -> tuple[Frame, ...]:
+        """Returns the user's frames of the stacks that were dumped, those of the most telling thread."""
+        for path in sorted(folder.glob("*.stacks"), key=lambda path: path.stat().st_mtime):
+            frames = _users_frames(path, self.root)
+            if frames:
+                return frames
+        return ()
+
+
+def _users_frames(path: Path, root: Path) -> tuple[Frame, ...]:
+    text = path.read_bytes()[-512 * 1024 :].decode("utf-8", "replace")
+    # The thread that died comes as "Current thread"; else the main one, which is the last listed.
+    threads = re.split(r"^(?=Current thread|Thread 0x)", text, flags=re.MULTILINE)[1:]
+    threads.sort(key=lambda thread: thread.startswith("Current thread"))
+    for thread in reversed(threads):
+        found = [match for line in thread.splitlines() if (match := _STACK_LINE.match(line))]
+        frames = [frame for match in found if (frame := _frame(match, root)) is not None]
+        if frames:
+            return tuple(reversed(frames))
+    return ()
+
+
+def _frame(match: re.Match[str], root: Path) -> Frame | None:
+    path, line = Path(match[1]), int(match[2])
+    if "site-packages" in path.parts or "dist-packages" in path.parts:
+        return None
+    try:
+        shown = (root / path).resolve().relative_to(root)
+        source = (root / path).read_bytes().splitlines()[line - 1].decode("utf-8", "replace").strip()
+    except (OSError, ValueError, IndexError):
+        return None
+    return Frame(str(shown), line, match[3], source[:500])
