@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from torchtpu.simulator import pjrt
+from torchtpu.simulator import flags, pjrt
 
 if TYPE_CHECKING:
     from torchtpu.device import DeviceInfo, Numerics
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 # What a launcher such as torchrun sets. torch_tpu reads them when the backend starts and then
 # expects the plugin to have as many devices; a CPU plugin has one per process.
 _WORLD = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK")
+
+# Libraries of kernels vanish from the dispatcher when they are collected.
+_kept: list[Any] = []
 
 # Names torch_tpu gives the generations (keys of its memory and FLOP/s tables).
 _BACKEND_NAMES = {
@@ -76,6 +79,7 @@ def start(info: DeviceInfo, *, numerics: Numerics, verbose: bool) -> None:
         verbose: Lets torch_tpu's start-up lines through.
     """
     assert info.plugin is not None
+    flags.set_flags(os.environ)
     pjrt.patch_client_create(pjrt.load_table(Path(info.plugin)))
     with _muted(not verbose):
         import torch
@@ -86,6 +90,8 @@ def start(info: DeviceInfo, *, numerics: Numerics, verbose: bool) -> None:
     from torchtpu.device import DEFAULT_GENERATION, GENERATION_VARIABLE
 
     _count_one_device(os.environ.get(GENERATION_VARIABLE, DEFAULT_GENERATION))
-    torch.backends.cuda.enable_flash_sdp(False)
+    from torchtpu.simulator import substitutes
+
+    _kept.append(substitutes.install(numerics))
     if any(name in os.environ for name in _WORLD):
         _start_runtime()

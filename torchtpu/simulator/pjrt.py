@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import os
 from pathlib import Path
 from typing import Any, ClassVar
+
+from torchtpu.simulator import flags
 
 # Layout of PJRT_Api (xla/pjrt/c/pjrt_c_api.h): size, extension list, then the version struct
 # (size, extension list, two ints), then function pointers in a fixed order.
@@ -99,6 +102,8 @@ def patch_client_create(table: int) -> None:
     options = _single_device_option()
 
     def create(args: int) -> Any:
+        # XLA parses its flags once, during this call; the program may have set them anew.
+        flags.set_flags(os.environ)
         create_args = _CreateArgs.from_address(args)
         create_args.options = ctypes.cast(options, ctypes.POINTER(_NamedValue))
         create_args.num_options = 1

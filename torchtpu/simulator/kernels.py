@@ -1,0 +1,51 @@
+"""Registers Python kernels for the device over torch_tpu's own, keeping the originals callable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+Kernel = Callable[..., Any]
+_KEY = "PrivateUse1"
+
+
+class Registry:
+    """Kernels this process put over torch_tpu's own.
+
+    Attributes:
+        names: Operators replaced, such as ``aten::mm.out``.
+    """
+
+    def __init__(self) -> None:
+        self._libraries: dict[str, torch.library.Library] = {}
+        self._keys = torch._C.DispatchKeySet(torch._C.DispatchKey.PrivateUse1)
+        self.names: list[str] = []
+
+    def exists(self, name: str) -> bool:
+        """Tells whether the device has a kernel of its own for an operator."""
+        return torch._C._dispatch_has_kernel_for_dispatch_key(name, _KEY)
+
+    def original(self, name: str) -> Kernel:
+        """Returns torch_tpu's kernel for an operator as a plain function.
+
+        Args:
+            name: Such as ``aten::mm.out``. Fetch it before replacing it.
+        """
+        kernel = torch.library.get_kernel(name, _KEY)
+        keys = self._keys
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return kernel.call_boxed(keys, *args, **kwargs)
+
+        return call
+
+    def replace(self, name: str, kernel: Kernel) -> None:
+        """Makes ``kernel`` the device's implementation of an operator."""
+        namespace, _, operator = name.partition("::")
+        library = self._libraries.get(namespace)
+        if library is None:
+            library = self._libraries[namespace] = torch.library.Library(namespace, "IMPL")
+        library.impl(operator, kernel, _KEY, allow_override=True)
+        self.names.append(name)

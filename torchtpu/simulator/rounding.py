@@ -1,0 +1,21 @@
+"""Rounds float32 matrix operands to bfloat16 as a TPU's matrix unit does by default."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+
+def full_precision() -> bool:
+    """Tells whether the program asked for HIGH or HIGHEST precision, which keeps float32."""
+    from torch_tpu._internal.precision import precision_impl
+
+    return bool(precision_impl._get_precision() != precision_impl.Precision.DEFAULT)
+
+
+def rounded(operand: Any) -> Any:
+    """Returns a float32 tensor with its values rounded to bfloat16; anything else as it is."""
+    if isinstance(operand, torch.Tensor) and operand.dtype == torch.float32:
+        return operand.bfloat16().float()
+    return operand

@@ -1,0 +1,83 @@
+"""Attention without the Mosaic kernel, which only a TPU can run.
+
+`scaled_dot_product_attention` picks `_scaled_dot_product_cudnn_attention`, whose TPU kernel is
+written in Mosaic. torch_tpu also has `_scaled_dot_product_fused_attention_overrideable`, the same
+function in plain StableHLO, with the same results to save for the backward pass.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+if TYPE_CHECKING:
+    from torchtpu.device import Numerics
+    from torchtpu.simulator.kernels import Registry
+
+_FORWARD = "aten::_scaled_dot_product_cudnn_attention"
+
+
+def _forward(
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_bias: Any,
+    compute_log_sumexp: bool,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    return_debug_mask: bool = False,
+    *,
+    scale: float | None = None,
+) -> Any:
+    return torch.ops.aten._scaled_dot_product_fused_attention_overrideable(
+        query, key, value, attn_bias, dropout_p, is_causal, return_debug_mask, scale=scale
+    )
+
+
+def _backward(
+    grad_out: Any,
+    query: Any,
+    key: Any,
+    value: Any,
+    out: Any,
+    logsumexp: Any,
+    philox_seed: Any,
+    philox_offset: Any,
+    attn_bias: Any,
+    cum_seq_q: Any,
+    cum_seq_k: Any,
+    max_q: int,
+    max_k: int,
+    dropout_p: float,
+    is_causal: bool,
+    *,
+    scale: float | None = None,
+) -> Any:
+    grads = torch.ops.aten._scaled_dot_product_fused_attention_overrideable_backward(
+        grad_out,
+        query,
+        key,
+        value,
+        attn_bias,
+        [True, True, True, False],
+        out,
+        logsumexp,
+        cum_seq_q,
+        cum_seq_k,
+        max_q,
+        max_k,
+        dropout_p,
+        is_causal,
+        philox_seed,
+        philox_offset,
+        scale=scale,
+    )
+    return grads[:3]
+
+
+def install(registry: Registry, numerics: Numerics) -> None:
+    """Routes attention to torch_tpu's StableHLO implementation."""
+    if registry.exists(_FORWARD):
+        registry.replace(_FORWARD, _forward)
+        registry.replace(f"{_FORWARD}_backward", _backward)
