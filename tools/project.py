@@ -12,9 +12,9 @@ from pathlib import Path
 from tools.findings import Skipped
 
 LEFT_OUT = frozenset(
-    {".git", ".hg", ".svn", "__pycache__", "node_modules", ".venv", "venv", ".tox", ".nox", ".mypy_cache", ".ruff_cache",
-     ".pytest_cache", ".eggs", "site-packages", ".ipynb_checkpoints"}
-)  # fmt: skip
+    ".git .hg .svn __pycache__ node_modules .venv venv .tox .nox .mypy_cache .ruff_cache .pytest_cache .eggs "
+    "site-packages .ipynb_checkpoints".split()
+)
 """Folders that are never part of the user's own source."""
 
 

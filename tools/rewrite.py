@@ -64,7 +64,7 @@ def guard(module: Module, statements: Iterable[ast.stmt], test: str | None = Non
                 index += 1
     for statement in wanted - fixes.keys():
         if isinstance(statement, ast.Expr):
-            start, end = module.span(statement)
+            _, end = module.span(statement)
             fixes[statement] = Fix((Edit(end, end, f" if {test} else None"),))
     return fixes
 
@@ -123,6 +123,8 @@ def _guard_run(module: Module, run: Sequence[ast.stmt], before: ast.stmt | None,
 
 def parenthesised(module: Module, node: ast.expr, text: str) -> str:
     """``text`` for ``node``'s place, in parentheses where a conditional expression would otherwise bind wrongly."""
+    if " if " not in text:
+        return text
     parent = module.parent(node)
     plain = isinstance(
         parent,
@@ -136,7 +138,7 @@ def parenthesised(module: Module, node: ast.expr, text: str) -> str:
         | ast.Tuple
         | ast.Dict,
     )
-    if plain and not isinstance(parent, ast.Tuple) or (isinstance(parent, ast.Call) and node in parent.args):
+    if (plain and not isinstance(parent, ast.Tuple)) or (isinstance(parent, ast.Call) and node in parent.args):
         return text
     return f"({text})"
 
@@ -156,8 +158,8 @@ def device_type_expression(module: Module, quote: str = '"') -> str:
 
 
 _RESOLVED = (
-    r"(?:{torch}\.device\()?{torch}\.accelerator\.current_accelerator\(\)\.type if {torch}\.accelerator\.is_available\(\) "
-    r"else [\"']cpu[\"']\)?"
+    r"(?:{torch}\.device\()?{torch}\.accelerator\.current_accelerator\(\)\.type "
+    r"if {torch}\.accelerator\.is_available\(\) else [\"']cpu[\"']\)?"
 )
 
 
@@ -199,26 +201,44 @@ def _device(module: Module, node: ast.AST, *, type_only: bool) -> tuple[str, lis
             if is_type or not type_only:
                 return name, []
             return f"{name}.type", []
-    if _before_header_ends(module, node) or (
-        not _torch_in_header(module) and module.names.spelling("torch") is not None
-    ):
-        return f"({device_type_expression(module)})", []
-    return _constant(module)
+    after = _torch_import(module)
+    if after is None and module.names.spelling("torch") is not None:
+        return device_type_expression(module), []
+    if module.function(node) is None and getattr(node, "lineno", 0) <= _end(after or header(module)):
+        return device_type_expression(module), []
+    return _constant(module, after)
 
 
-def _before_header_ends(module: Module, node: ast.AST) -> bool:
-    statements = header(module)
-    end = (statements[-1].end_lineno or 0) if statements else 0
-    return module.function(node) is None and getattr(node, "lineno", end + 1) <= end
+def _end(statements: Sequence[ast.stmt]) -> int:
+    return (statements[-1].end_lineno or statements[-1].lineno) if statements else 0
 
 
-def _constant(module: Module) -> tuple[str, list[Edit]]:
+def _torch_import(module: Module) -> list[ast.stmt] | None:
+    """The statements after which ``torch`` is bound at module level: the header, or a later run of imports."""
+    leading = header(module)
+    rest = module.tree.body[len(leading) :]
+    if _binds_torch(leading):
+        return leading
+    for index, statement in enumerate(rest):
+        if _binds_torch([statement]):
+            last = index
+            while last + 1 < len(rest) and isinstance(rest[last + 1], ast.Import | ast.ImportFrom):
+                last += 1
+            return [*leading, *rest[: last + 1]]
+    return None
+
+
+def _binds_torch(statements: Sequence[ast.stmt]) -> bool:
+    return Names([s for s in statements if isinstance(s, ast.Import | ast.ImportFrom)]).spelling("torch") is not None
+
+
+def _constant(module: Module, after: Sequence[ast.stmt] | None) -> tuple[str, list[Edit]]:
     text = module.source.text
     name = next(c for c in _CONSTANTS if not re.search(rf"\b{c}\b", text))
     line = f"{name} = {device_type_expression(module)}"
     if module.names.spelling("torch") is None:
         line = f"import torch{module.source.newline}{module.source.newline}{line}"
-    return name, [insert_after_header(module, line, blank=True)]
+    return name, [insert_after(module, after or header(module), line, blank=True)]
 
 
 def _visible(module: Module, name: str, assignment: ast.Assign, node: ast.AST) -> bool:
@@ -250,44 +270,48 @@ def header(module: Module) -> list[ast.stmt]:
     """The leading statements up to and including the last import that comes before any other code."""
     last = 0
     for index, statement in enumerate(module.tree.body):
-        if isinstance(statement, ast.Import | ast.ImportFrom):
+        if _imports(statement):
             last = index + 1
-        elif isinstance(statement, ast.Try) and all(_only_imports(s) for s in statement.body):
-            last = index + 1
-        elif isinstance(
-            statement, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef | ast.For | ast.While | ast.With
-        ):
+        elif isinstance(statement, _CODE):
             break
         elif index == 0 and isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
             last = 1
     return module.tree.body[:last]
 
 
+_CODE = (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef, ast.For, ast.While, ast.With)
+
+
+def _imports(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.Try):
+        return all(_only_imports(inner) for inner in statement.body)
+    return isinstance(statement, ast.Import | ast.ImportFrom)
+
+
 def _only_imports(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Import | ast.ImportFrom | ast.Assign | ast.Pass)
 
 
-def _torch_in_header(module: Module) -> bool:
-    return (
-        Names([s for s in header(module) if isinstance(s, ast.Import | ast.ImportFrom)]).spelling("torch") is not None
-    )
-
-
 def insert_after_header(module: Module, text: str, *, blank: bool) -> Edit:
-    """An insertion of whole lines after the file's leading imports.
+    """An insertion of whole lines after the file's leading imports."""
+    return insert_after(module, header(module), text, blank=blank)
+
+
+def insert_after(module: Module, statements: Sequence[ast.stmt], text: str, *, blank: bool) -> Edit:
+    """An insertion of whole lines after some of the module's leading statements (at the top if there are none).
 
     Args:
         module: the file.
+        statements: leading statements, the last of which ends its line.
         text: the lines, without a final line ending.
         blank: whether an empty line separates it from the imports.
     """
     source = module.source
     newline = source.newline
-    statements = header(module)
     if not statements:
         place = _after_comments(module)
         return Edit(place, place, f"{text}{newline}{newline if blank else ''}")
-    line = statements[-1].end_lineno or statements[-1].lineno
+    line = _end(statements)
     if line < len(source.starts):
         place = source.starts[line]
         return Edit(place, place, f"{newline if blank else ''}{text}{newline}")

@@ -67,8 +67,8 @@ class Invalid:
 class Rule(ABC):
     """One kind of finding.
 
-    A subclass sits alone in ``tools/rules/tpuNNN_verb_object.py``, is found by that name, and says in its docstring what,
-    why, and what it does not cover.
+    A subclass sits alone in ``tools/rules/tpuNNN_verb_object.py``, is found by that name, and says in its docstring
+    what, why, and what it does not cover.
 
     Attributes:
         ID: stable, ``TPU101``; never reused.

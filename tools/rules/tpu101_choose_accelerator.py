@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from tools.edits import Edit, Fix
 from tools.guards import is_cuda_test, on_cuda_path
 from tools.literals import index_text, is_cuda_literal
-from tools.module import Module
-from tools.rewrite import AVAILABLE, CURRENT, import_edits, spell
+from tools.module import Module, string
+from tools.rewrite import AVAILABLE, CURRENT, device_type, import_edits, spell
 from tools.rules.base import Invalid, Match, PythonRule
 
 
@@ -17,7 +17,8 @@ class ChooseAccelerator(PythonRule):
     """``"cuda" if torch.cuda.is_available() else "cpu"`` asks one vendor and silently takes the CPU elsewhere.
 
     The same choice through ``torch.accelerator`` gives CUDA on a CUDA machine, the CPU where there is no accelerator, and
-    the accelerator on any other. An index in the literal is kept. Further conditions of the test stay. Choices whose test
+    the accelerator on any other. An index in the literal is kept; one that a rank gives stays on CUDA, because elsewhere one
+    process has one device. Further conditions of the test stay. Choices whose test
     is a variable are left to TPU102, which changes the variable.
 
     Not covered: tests hidden in functions of the user's own.
@@ -33,6 +34,7 @@ class ChooseAccelerator(PythonRule):
         "import torch\ndevice = torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else 'cpu'\n",
         "import torch\nname = torch.cuda.get_device_name() if torch.cuda.is_available() else 'none'\n",
         "x = 'cuda' if flag else 'cpu'\n",
+        "import torch\nd = f'cuda:{r}' if torch.cuda.is_available() else DEVICE_TYPE\n",
     )
     INVALID = (
         Invalid(
@@ -52,6 +54,12 @@ class ChooseAccelerator(PythonRule):
             "if torch.accelerator.is_available() and not args.cpu else torch.device('cpu')\n",
         ),
         Invalid(
+            "import torch\n\n\ndef pick(rank):\n    return f'cuda:{rank}' if torch.cuda.is_available() else 'cpu'\n",
+            "import torch\n\nDEVICE_TYPE = torch.accelerator.current_accelerator().type "
+            'if torch.accelerator.is_available() else "cpu"\n\n\n'
+            "def pick(rank):\n    return f'cuda:{rank}' if torch.cuda.is_available() else DEVICE_TYPE\n",
+        ),
+        Invalid(
             "from torch.cuda import is_available\nd = 'cuda' if is_available() else 'cpu'\n",
             "from torch.cuda import is_available\nimport torch\n"
             "d = torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else 'cpu'\n",
@@ -67,10 +75,24 @@ class ChooseAccelerator(PythonRule):
             literals = [n for n in ast.walk(choice.body) if isinstance(n, ast.expr) and is_cuda_literal(n)]
             if not literals:
                 continue
+            start, end = module.span(choice)
+            if any(isinstance(literal, ast.JoinedStr) for literal in literals):
+                otherwise = _cpu_edits(module, choice.orelse)
+                if otherwise:
+                    yield Match(start, end, fix=Fix(otherwise))
+                continue
             edits = [module.replace(call.func, spell(module, AVAILABLE)) for call in calls]
             edits += [type_edit(module, literal) for literal in literals]
-            start, end = module.span(choice)
             yield Match(start, end, fix=Fix((*edits, *import_edits(module))))
+
+
+def _cpu_edits(module: Module, otherwise: ast.expr) -> tuple[Edit, ...]:
+    """Resolves the ``"cpu"`` of ``f"cuda:{rank}" if ... else "cpu"``: a rank's index is for CUDA alone."""
+    for literal in ast.walk(otherwise):
+        if isinstance(literal, ast.expr) and string(literal) == "cpu":
+            name, edits = device_type(module, literal)
+            return (module.replace(literal, name), *edits)
+    return ()
 
 
 def availability_calls(module: Module, test: ast.expr) -> list[ast.Call]:

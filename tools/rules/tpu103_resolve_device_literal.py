@@ -17,8 +17,10 @@ _HEADER = "DEVICE_TYPE = torch.accelerator.current_accelerator().type if torch.a
 
 
 class ResolveDeviceLiteral(PythonRule):
-    """``"cuda"``, ``"cuda:0"`` or ``f"cuda:{rank}"`` where a device is meant: ``.to``, ``device=``, ``torch.device``, a
-    variable, parameter default, option or configuration key named after a device, ``map_location``.
+    """``"cuda"``, ``"cuda:0"`` or ``f"cuda:{rank}"`` where a device is meant.
+
+    Such places are ``.to``, ``device=``, ``torch.device``, ``map_location``, and a variable, parameter default, option or
+    configuration key named after a device.
 
     The device is resolved once per file through ``torch.accelerator`` and named; a variable of the file that already
     resolves it is used. An index that a rank gives stays on CUDA, because elsewhere one process has one device; a literal
@@ -77,11 +79,9 @@ class ResolveDeviceLiteral(PythonRule):
 
     def check(self, module: Module) -> Iterator[Match]:
         """Yields CUDA device literals off the CUDA-only path."""
-        places = list(device_literals(module))
-        alone = len(places) + sum(1 for _ in cuda_moves(module)) == 1
+        places = [literal for literal in device_literals(module) if not on_cuda_path(module, literal)]
+        alone = len(places) + sum(1 for call in cuda_moves(module) if not on_cuda_path(module, call)) == 1
         for literal in places:
-            if on_cuda_path(module, literal):
-                continue
             start, end = module.span(literal)
             index = index_text(module, literal)
             if index is not None and index.isdigit() and index != "0":
@@ -100,9 +100,10 @@ class ResolveDeviceLiteral(PythonRule):
             return [module.replace(literal, text), *import_edits(module)]
         name, edits = (device if index is None and _argument(module, literal) else device_type)(module, literal)
         if index is None:
-            return [module.replace(literal, name), *edits]
+            return [module.replace(literal, parenthesised(module, literal, name)), *edits]
         if string(literal) is not None:
             quote = module.text(literal)[0]
+            name = name.replace('"cpu"', "'cpu'") if quote == '"' else name
             return [module.replace(literal, f"f{quote}{{{name}}}:{index}{quote}"), *edits]
         text = f"{module.text(literal)} if {cuda_test(module)} else {name}"
         return [module.replace(literal, parenthesised(module, literal, text)), *edits]
