@@ -1,0 +1,64 @@
+# One command for each thing a newcomer does; `make help` lists them.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+# A Python 3.11 with the venv module; the lock files are for 3.11 on Linux x86-64.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+# Two at a time: a test on the backend holds about 0.7 GB and one core.
+JOBS ?= 2
+LINTED := torchtpu tools agents evals tests
+
+.PHONY: help setup migrate test test-slow lint bench ecosystem docs lock clean
+
+help:  ## list the commands
+	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):[^#]*## /  make \1\t/' | expand -t 20
+
+setup: $(READY)  ## make .venv and install everything from the lock files
+
+$(READY): requirements/dev.txt requirements/cuda.txt requirements/wheelhouse.txt pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11) and "Python 3.11 is needed: make PYTHON=/path/to/python3.11")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r requirements/dev.txt
+	# The default Linux build of torch is for CUDA and does not import without these libraries.
+	$(BIN)/python -c 'import torch' 2>/dev/null || \
+		$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r requirements/cuda.txt
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	$(BIN)/python -m pip download --quiet --no-deps --require-hashes \
+		-r requirements/wheelhouse.txt --dest $(VENV)/wheelhouse
+	touch $@
+
+migrate: $(READY)  ## migrate the bundled CUDA example and run it on the device
+	$(BIN)/python -m evals.example
+
+lint: $(READY)  ## ruff and mypy
+	$(BIN)/ruff check $(LINTED)
+	$(BIN)/ruff format --check $(LINTED)
+	$(BIN)/mypy torchtpu tools agents
+
+# OMP_NUM_THREADS: the tests already use every core; more threads a test only slow it down.
+test: lint  ## lint, then the fast tests
+	OMP_NUM_THREADS=1 $(BIN)/pytest -m "not slow" -n $(JOBS) --dist loadfile
+
+test-slow: lint  ## lint, then every test
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(JOBS) --dist loadfile
+
+bench: $(READY)  ## scan speed against ruff and ast.parse on the installed torch package
+	$(BIN)/python -m evals.bench_scan
+
+ecosystem: $(READY)  ## migrate pinned public repositories; SOURCES=folder with checkouts
+	$(BIN)/python -m evals.ecosystem $(if $(SOURCES),--source-dir $(SOURCES))
+
+docs: $(READY)  ## regenerate docs/rules.md and docs/cli.md
+	$(BIN)/python -m evals.docs
+
+# Needs pip-tools, which is installed apart so that the lock does not pin pip itself.
+lock:  ## remake the lock files from pyproject.toml
+	$(BIN)/python -m evals.lock
+
+clean:  ## remove what the commands above made
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis out

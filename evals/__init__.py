@@ -1,0 +1,1 @@
+"""Tasks, benchmarks and runs over real repositories that measure the agent."""
