@@ -1,0 +1,120 @@
+"""What all commands share: how they print, and how they end when something is wrong."""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec
+
+import typer
+
+from tools.errors import Exit, UserError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+P = ParamSpec("P")
+
+
+def console(stderr: bool = False) -> Console:
+    """A console for people."""
+    from rich.console import Console
+
+    return Console(stderr=stderr)
+
+
+def print_json(value: object) -> None:
+    """Print one JSON document."""
+    typer.echo(json.dumps(value, indent=1, default=str, ensure_ascii=False))
+
+
+def guarded(command: Callable[P, Exit | None]) -> Callable[P, None]:
+    """Let a command end with its exit code, and with a message instead of a traceback."""
+
+    @functools.wraps(command)
+    def guard(*args: P.args, **kwargs: P.kwargs) -> None:
+        as_json = bool(kwargs.get("json_output"))
+        try:
+            code = command(*args, **kwargs) or Exit.PASSED
+        except UserError as error:
+            complain(error.message, error.remedy, error.exit_code, as_json)
+            code = error.exit_code
+        except KeyboardInterrupt:
+            complain("Interrupted.", "", Exit.INTERRUPTED, as_json)
+            code = Exit.INTERRUPTED
+        except BrokenPipeError:
+            # The reader went away (`| head`); what is left to flush has nowhere to go.
+            sys.stdout = None  # type: ignore[assignment]
+            code = Exit.PASSED
+        except Exception as error:  # noqa: BLE001 - the last resort: a fault of ours is kept, not shown raw
+            complain_of_fault(error, None, as_json)
+            code = Exit.INTERNAL
+        raise typer.Exit(int(code))
+
+    return guard
+
+
+def complain(message: str, remedy: str, code: Exit, as_json: bool) -> None:
+    """Say what is wrong: on standard error, or as a JSON document."""
+    if as_json:
+        print_json({"error": message, "remedy": remedy, "exit_code": int(code)})
+        return
+    typer.echo(f"error    {message}", err=True)
+    if remedy:
+        typer.echo(f"         {remedy}", err=True)
+
+
+def complain_of_fault(error: Exception, trace: Path | None, as_json: bool) -> None:
+    """Say that we failed, and keep the traceback in a file."""
+    if trace is None:
+        from agents.runs import home
+
+        trace = home() / "fault.txt"
+    text = "".join(traceback.format_exception(error))
+    try:
+        trace.parent.mkdir(parents=True, exist_ok=True)
+        trace.write_text(text, encoding="utf-8")
+        where = f"The traceback is in {trace}"
+    except OSError:
+        where = text
+    complain(f"torchtpu-agent failed: {type(error).__name__}: {error}", where, Exit.INTERNAL, as_json)
+
+
+def sized(text: str | None) -> int | None:
+    """A size option's bytes."""
+    from agents.settings import parse_size
+
+    if text is None:
+        return None
+    try:
+        return parse_size(text)
+    except ValueError as error:
+        raise UserError(f"{error}.") from error
+
+
+def interpreter(text: str | None) -> str | None:
+    """The interpreter that --python names, as a path.
+
+    Raises:
+        UserError: There is none.
+    """
+    import shutil
+
+    if text is None:
+        return None
+    found = shutil.which(str(Path(text).expanduser()))
+    if found is None:
+        raise UserError(f"There is no interpreter {text}.", "Give a path such as .venv/bin/python.")
+    return str(Path(found).absolute())
+
+
+def commas(values: list[str] | None) -> list[str]:
+    """Codes of options that may be repeated or hold several, `A,B`."""
+    return [code.strip() for value in values or [] for code in value.split(",") if code.strip()]
+
+
+Printer = Callable[[Any], None]

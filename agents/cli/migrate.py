@@ -1,0 +1,233 @@
+"""`torchtpu-agent migrate`: the main job, from a repository to a branch and a report."""
+
+from __future__ import annotations
+
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from agents.cli import options
+from agents.cli.common import commas, complain_of_fault, console, guarded, interpreter, print_json, sized
+from tools.errors import Exit, UserError
+
+if TYPE_CHECKING:
+    from agents.context import Context
+    from agents.runs import RunFolder
+    from agents.state import Plan, Request, State
+
+_M = options.MIGRATION
+
+
+@guarded
+def migrate(
+    source: Annotated[
+        Optional[str], typer.Argument(help="A folder, a subfolder of a repository, or a git URL.", metavar="REPOSITORY")
+    ] = None,
+    entry: Annotated[
+        Optional[list[str]],
+        typer.Option("--entry", "-e", metavar="COMMAND",
+                     help="What to run afterwards; may be given several times. Default: torchtpu.toml, else the best one found.",
+                     rich_help_panel=options.PROGRAM),
+    ] = None,
+    steps: Annotated[
+        Optional[int],
+        typer.Option("--steps", min=0, help="Stop each entry after that many optimizer steps; 0 runs to the end. Default: 50.",
+                     rich_help_panel=options.PROGRAM),
+    ] = None,
+    setup: Annotated[
+        Optional[list[str]],
+        typer.Option("--setup", metavar="COMMAND", help="Run this in the copy first, such as a data preparation.",
+                     rich_help_panel=options.PROGRAM),
+    ] = None,
+    device: options.Device = options.DeviceName.AUTO,
+    python: options.Python = None,
+    timeout: options.Timeout = None,
+    idle_timeout: options.IdleTimeout = None,
+    memory: options.Memory = None,
+    no_sandbox: options.NoSandbox = False,
+    numerics: options.Numerics = options.NumericsName.FLOAT32,
+    unsafe_fixes: Annotated[
+        bool, typer.Option("--unsafe-fixes", help="Also apply fixes that may change behaviour.", rich_help_panel=_M)
+    ] = False,
+    select: options.Select = None,
+    ignore: options.Ignore = None,
+    branch: Annotated[
+        Optional[str], typer.Option("--branch", help="Name of the branch. Default: torchtpu/migrate-<run>.", rich_help_panel=_M)
+    ] = None,
+    out: Annotated[
+        Optional[Path], typer.Option("--out", "-o", metavar="FILE", help="Write a patch to FILE and make no branch.", rich_help_panel=_M)
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Make no branch and run nothing; the report says what would change.", rich_help_panel=_M)
+    ] = False,
+    approve: Annotated[
+        bool, typer.Option("--approve", help="Show the plan and ask before anything is changed.", rich_help_panel=_M)
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Accept the plan of a run that waits for it.", rich_help_panel=_M)
+    ] = False,
+    resume: Annotated[
+        Optional[str],
+        typer.Option("--resume", metavar="RUN", help="Go on with a run that was interrupted, with its own options.", rich_help_panel=_M),
+    ] = None,
+    json_output: options.Json = False,
+    verbose: options.Verbose = False,
+) -> Exit | None:  # fmt: skip
+    """Migrate a repository, run it on the device, and report stage by stage what holds.
+
+    The committed state (HEAD) is migrated, in a private copy. You get a new branch with one commit per
+    rule; your files, index and configuration are not touched. A folder without git is answered with a patch.
+
+    Examples:
+
+        torchtpu-agent migrate ./nanoGPT --entry "python train.py config/train_shakespeare_char.py"
+
+        torchtpu-agent migrate https://github.com/owner/project --dry-run
+
+        torchtpu-agent migrate . --out tpu.patch --steps 0
+
+    Exit codes: 0 every stage that ran passed; 1 a stage failed; 2 wrong usage or input; 3 the environment
+    cannot do it; 4 interrupted or waiting for approval (go on with --resume); 5 a fault of ours.
+    """
+    from agents import runs
+    from agents.state import Request
+    from tools.git import without_password
+
+    if (source is None) == (resume is None):
+        raise UserError("Give a repository, or --resume with the id of a run.", "See: torchtpu-agent migrate --help")
+    if resume is not None:
+        folder = runs.find(resume)
+    else:
+        request = Request(
+            source=_absolute(source or ""),
+            created=datetime.now().astimezone().isoformat(timespec="seconds"),
+            entries=entry or [],
+            device=device.value,
+            python=interpreter(python),
+            steps=steps,
+            timeout=timeout,
+            idle_timeout=idle_timeout,
+            memory=sized(memory),
+            sandbox=not no_sandbox,
+            setup=setup or [],
+            numerics=numerics.value,
+            unsafe_fixes=unsafe_fixes,
+            select=commas(select),
+            ignore=commas(ignore),
+            out=_new_file(out),
+            branch=branch,
+            dry_run=dry_run,
+            approve=approve,
+        )
+        folder = runs.create(request, without_password(request.source))
+    with folder.lock():
+        return _work(folder, json_output, verbose, yes, resumed=resume is not None)
+
+
+def _absolute(source: str) -> str:
+    """A path as seen from anywhere, since a run may be resumed from another folder; a URL as it is."""
+    path = Path(source).expanduser()
+    return str(path.absolute()) if path.exists() or "://" not in source and "@" not in source else source
+
+
+def _new_file(path: Path | None) -> str | None:
+    if path is None:
+        return None
+    path = path.expanduser().absolute()
+    if path.exists():
+        raise UserError(f"{path} exists.", "Remove it first, or choose another name for --out.")
+    if not path.parent.is_dir():
+        raise UserError(f"There is no folder {path.parent} for --out.")
+    return str(path)
+
+
+def _work(folder: RunFolder, as_json: bool, verbose: bool, yes: bool, resumed: bool) -> Exit:
+    from agents.context import Context
+    from agents.progress import OnConsole, Silent
+
+    progress = Silent() if as_json else OnConsole(console(), verbose)
+    context = Context(folder=folder, progress=progress, verbose=verbose, assume_yes=yes)
+    if folder.card.status == "finished":
+        return _tell_again(folder, context, as_json)
+    if resumed:
+        progress.done("resume", f"run {folder.id} of {folder.card.source}")
+    folder.update(status="running")
+    try:
+        return _to_the_end(context, as_json, yes)
+    except UserError:
+        folder.update(status="failed")
+        _forget_if_nothing_was_done(folder)
+        raise
+    except KeyboardInterrupt as error:
+        folder.update(status="interrupted")
+        raise UserError("Interrupted.", _how_to_resume(folder), Exit.INTERRUPTED) from error
+    except Exception as error:  # noqa: BLE001 - a fault of ours ends this run, and its folder keeps the trace
+        folder.update(status="failed", exit_code=int(Exit.INTERNAL))
+        complain_of_fault(error, folder.trace, as_json)
+        return Exit.INTERNAL
+    finally:
+        progress.close()
+
+
+def _how_to_resume(folder: RunFolder) -> str:
+    return f"Go on with: torchtpu-agent migrate --resume {folder.id}"
+
+
+def _forget_if_nothing_was_done(folder: RunFolder) -> None:
+    """A run that ended while it looked at its input has nothing that anybody would want to keep."""
+    from agents.runs import remove_tree
+
+    if not folder.findings.exists():
+        remove_tree(folder.path)
+
+
+def _to_the_end(context: Context, as_json: bool, yes: bool) -> Exit:
+    from agents import migrate as graph
+
+    state, waiting = graph.migrate(context, answer=True if yes else None)
+    if waiting is not None:
+        context.progress.close()
+        if not as_json:
+            _show_plan(waiting)
+        if as_json or not sys.stdin.isatty():
+            return _wait(context.folder, waiting, as_json)
+        state, waiting = graph.migrate(context, answer=typer.confirm("Apply this plan?", default=False))
+    return _end(context.folder, state, as_json)
+
+
+def _show_plan(plan: Plan) -> None:
+    out = console()
+    for item in plan.items:
+        what = "fix  " if item.action == "fix" else "leave"
+        out.print(f"plan     {what} {item.rule} {item.grade:<6} {item.findings} in {item.files} files  {item.why}", highlight=False)
+    for command in plan.entries:
+        out.print(f"plan     run   {command}", highlight=False, markup=False)
+
+
+def _wait(folder: RunFolder, plan: Plan, as_json: bool) -> Exit:
+    folder.update(status="waiting", exit_code=int(Exit.INTERRUPTED))
+    command = f"torchtpu-agent migrate --resume {folder.id} --yes"
+    if as_json:
+        print_json({"run": folder.id, "status": "waiting", "plan": plan.model_dump(mode="json"), "resume": command})
+    else:
+        console().print(f"waiting  for your approval: {command}", highlight=False, markup=False)
+    return Exit.INTERRUPTED
+
+
+def _end(folder: RunFolder, state: State, as_json: bool) -> Exit:
+    from agents.stages.common import exit_code
+
+    if as_json:
+        typer.echo(folder.report_json.read_text(encoding="utf-8"))
+    return exit_code(state.verdicts)
+
+
+def _tell_again(folder: RunFolder, context: Context, as_json: bool) -> Exit:
+    card = folder.card
+    if as_json:
+        typer.echo(folder.report_json.read_text(encoding="utf-8"))
+    context.progress.done("report", f"run {folder.id} is finished: {folder.report}")
+    return Exit(card.exit_code or 0)

@@ -1,0 +1,87 @@
+"""`torchtpu-agent run`: any program on the device, under supervision, with an explanation of its end."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from agents.cli import options
+from agents.cli.common import console, guarded, interpreter, print_json, sized
+from tools.errors import Exit, UserError
+
+if TYPE_CHECKING:
+    from tools.run import RunOutput
+
+
+@guarded
+def run(
+    command: Annotated[list[str], typer.Argument(help="The program and its arguments, after `--`.", metavar="-- COMMAND...")],
+    steps: Annotated[
+        int, typer.Option("--steps", min=0, help="Stop it after that many optimizer steps; 0 runs to the end.", rich_help_panel=options.PROGRAM)
+    ] = 0,
+    device: options.Device = options.DeviceName.AUTO,
+    python: options.Python = None,
+    timeout: options.Timeout = None,
+    idle_timeout: options.IdleTimeout = None,
+    memory: options.Memory = None,
+    no_sandbox: options.NoSandbox = False,
+    numerics: options.Numerics = options.NumericsName.FLOAT32,
+    log: Annotated[
+        Optional[Path], typer.Option("--log", metavar="FILE", help="Keep its output in FILE too.", rich_help_panel=options.OUTPUT)
+    ] = None,
+    json_output: options.Json = False,
+    verbose: options.Verbose = False,
+) -> Exit | None:
+    """Run a program on the device and explain how it ended.
+
+    It runs in the current folder and may write there; elsewhere the sandbox keeps files read-only. Its
+    output goes through as it comes (to standard error with --json).
+
+    Examples:
+
+        torchtpu-agent run -- python train.py --epochs 1
+
+        torchtpu-agent run --steps 20 --timeout 600 -- torchrun --nproc-per-node 2 train.py
+
+    Exit codes: 0 it ended well; 1 it did not (the explanation and --json give its own exit code or
+    signal); 2 wrong usage; 3 it could not be started here; 4 interrupted; 5 a fault of ours.
+    """
+    from tools import run as runner
+    from tools.commands import parse
+
+    words = command[1:] if command[:1] == ["--"] else command
+    if not words:
+        raise UserError("There is no program to run.", "Write it after two dashes: torchtpu-agent run -- python train.py")
+    found = interpreter(python)
+    request = runner.RunRequest(
+        command=parse(shlex.join(words)),
+        cwd=Path.cwd(),
+        device=device.value,
+        python=Path(found) if found else None,
+        steps=steps,
+        timeout=timeout,
+        idle_timeout=idle_timeout,
+        memory=sized(memory),
+        sandbox=not no_sandbox,
+        numerics=numerics.value,
+        verbose=verbose,
+        log=log.absolute() if log else None,
+    )
+    output = runner.run(request, on_output=lambda text: typer.echo(text, nl=not text.endswith("\n"), err=json_output))
+    return _end(output, json_output)
+
+
+def _end(output: RunOutput, as_json: bool) -> Exit:
+    if as_json:
+        print_json(output.model_dump(mode="json"))
+    else:
+        device = output.device or {}
+        out = console(stderr=True)
+        out.print(f"device   {device.get('name') or 'none came up'}", highlight=False, markup=False, soft_wrap=True)
+        out.print(f"end      {output.explanation}", highlight=False, markup=False, soft_wrap=True)
+    if output.outcome in ("completed", "stopped-at-steps"):
+        return Exit.PASSED
+    return Exit.ENVIRONMENT if output.outcome == "not-started" else Exit.FAILED

@@ -1,0 +1,67 @@
+"""`torchtpu-agent scan`: what in a folder needs a change; writes nothing."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from agents.cli import options
+from agents.cli.common import commas, console, guarded
+from tools.errors import Exit, UserError
+
+
+@guarded
+def scan(
+    path: Annotated[Path, typer.Argument(help="A folder.", metavar="FOLDER")] = Path(),
+    output_format: Annotated[
+        str, typer.Option("--format", help="text, json, or sarif (2.1.0, for code scanning).", rich_help_panel=options.OUTPUT)
+    ] = "text",
+    output: Annotated[
+        Optional[Path], typer.Option("--output", metavar="FILE", help="Write to FILE instead of the screen.", rich_help_panel=options.OUTPUT)
+    ] = None,
+    select: options.Select = None,
+    ignore: options.Ignore = None,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=0, help="Processes; 0 is one per processor.")] = 0,
+    exit_zero: Annotated[bool, typer.Option("--exit-zero", help="End with 0 also when there are findings.")] = False,
+    json_output: options.Json = False,
+) -> Exit | None:
+    """Find what needs a change before the code runs on a TPU. Nothing is written, and torch is not needed.
+
+    Examples:
+
+        torchtpu-agent scan ./repo
+
+        torchtpu-agent scan . --format sarif --output findings.sarif --exit-zero
+
+    Exit codes: 0 no finding of grade safe or unsafe; 1 there are some; 2 wrong usage or input.
+    """
+    from tools.findings import Grade
+    from tools.scan import scan as examine
+
+    chosen = "json" if json_output else output_format
+    if chosen not in ("text", "json", "sarif"):
+        raise UserError(f"There is no format {chosen}.", "Choose text, json or sarif.")
+    if not path.is_dir():
+        raise UserError(f"There is no folder {path}.", "Name the folder that holds the code.")
+    try:
+        result = examine(path, select=commas(select), ignore=commas(ignore), jobs=jobs or os.cpu_count() or 1)
+    except ValueError as error:
+        raise UserError(str(error)) from error
+    _write(_render(result, chosen), output)
+    serious = any(finding.grade is not Grade.ADVICE for finding in result.findings)
+    return Exit.FAILED if serious and not exit_zero else None
+
+
+def _render(result, chosen: str) -> str:  # type: ignore[no-untyped-def]
+    return str(result.model_dump_json(indent=1))
+
+
+def _write(text: str, output: Path | None) -> None:
+    if output is None:
+        typer.echo(text)
+        return
+    output.write_text(text + "\n", encoding="utf-8")
+    console(stderr=True).print(f"written to {output}", highlight=False, markup=False)

@@ -1,0 +1,78 @@
+"""Hands the result to the user: a branch in their repository, or a patch file."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+from agents.runs import RunFolder, write_whole
+from agents.state import Delivery, Source, State
+from tools import git
+
+
+def deliver(state: State, folder: RunFolder) -> Delivery:
+    """Give the result; doing it twice is the same as doing it once."""
+    if not state.commits:
+        return Delivery(kind="nothing", note="There was nothing to change.")
+    source = state.origin
+    if state.request.dry_run:
+        patch = _write_patch(state, folder, folder.patch)
+        note = "This was a dry run: no branch was made. The changes it would make are in the patch."
+        return Delivery(kind="nothing", patch=str(patch), note=note, review=f"less {_quote(patch)}")
+    if state.request.out:
+        return _patch(state, folder, Path(state.request.out), "")
+    if source.kind != "repository" or source.checkout is None:
+        return _patch(state, folder, folder.patch, _why_patch(source))
+    if not source.checkout.writable:
+        return _patch(state, folder, folder.patch, "The repository is read-only.")
+    problem = git.hand_over(folder.tree, Path(source.checkout.root), state.branch)
+    if problem:
+        return _patch(state, folder, folder.patch, f"The branch could not be handed over: {problem}.")
+    return _branch(state, source.checkout)
+
+
+def _why_patch(source: Source) -> str:
+    if source.kind == "folder":
+        return "The folder is no git repository, so the result is a patch."
+    return "The code came from an address, so the result is a patch; nothing was pushed."
+
+
+def _branch(state: State, checkout: git.Checkout) -> Delivery:
+    root, branch = _quote(checkout.root), _quote(state.branch)
+    since = _quote(checkout.branch) if checkout.branch else state.origin.base[:12]
+    return Delivery(
+        kind="branch",
+        branch=state.branch,
+        tip=state.commits[-1].sha,
+        review=f"git -C {root} diff {since}...{branch}",
+        merge=f"git -C {root} merge {branch}",
+        discard=f"git -C {root} branch -D {branch}",
+    )
+
+
+def _patch(state: State, folder: RunFolder, path: Path, note: str) -> Delivery:
+    patch = _write_patch(state, folder, path)
+    source = state.origin
+    where = _quote(source.files if source.kind != "address" and source.files else "<your clone>")
+    if source.checkout and source.scope:
+        where = _quote(Path(source.checkout.root) / source.scope)
+    return Delivery(
+        kind="patch",
+        patch=str(patch),
+        tip=state.commits[-1].sha,
+        note=note,
+        review=f"git apply --stat {_quote(patch)}",
+        merge=f"cd {where} && git apply {_quote(patch)}",
+        discard=f"rm {_quote(patch)}",
+    )
+
+
+def _write_patch(state: State, folder: RunFolder, path: Path) -> Path:
+    source = state.origin
+    write_whole(path, git.make_patch(folder.tree, source.base, state.commits[-1].sha, source.scope))
+    return path
+
+
+def _quote(value: object) -> str:
+    text = str(value)
+    return text if text.startswith("<") else shlex.quote(text)

@@ -1,0 +1,100 @@
+"""From how a run ended to whose fault it is, the cause, and what to do about it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from agents.reach import Reach
+from agents.state import Diagnosis, Owner, RunRecord
+
+_LIMITS = {
+    "time-limit": "Give it more time with --timeout, or fewer steps with --steps.",
+    "hang": "See where it waits in the log; --idle-timeout sets how long silence is taken for a hang.",
+    "memory-limit": "Make the batch or the model smaller, or raise --memory.",
+    "disk-limit": "It wrote more than it may; look for checkpoints or logs written at every step.",
+    "output-limit": "It printed more than it may; lower its logging.",
+}
+_BACKEND = re.compile(r"is not implemented for TPU|file a feature request|not supported on TPU|UNIMPLEMENTED", re.I)
+_SIMULATOR = re.compile(r"simulat", re.I)
+_MISSING = re.compile(r"No module named '([\w.]+)'")
+_OUT_OF_MEMORY = re.compile(r"RESOURCE_EXHAUSTED|out of memory", re.I)
+
+
+def explain(record: RunRecord, root: Path, reach: Reach) -> Diagnosis:
+    """The diagnosis of a run that did not end well.
+
+    Args:
+        record: The run.
+        root: The migrated tree.
+        reach: Import reach over it.
+    """
+    kind, owner, cause, remedy = _judge(record, root)
+    return Diagnosis(
+        kind=kind,
+        owner=owner,
+        cause=cause,
+        remedy=remedy,
+        where=_where(record.exception),
+        entry=record.entry,
+        attempt=record.attempt,
+    )
+
+
+_Judgement = tuple[str, Owner, str, str]
+
+
+def _judge(record: RunRecord, root: Path) -> _Judgement:
+    if record.exception:
+        return _exception(record, root)
+    if record.outcome in _LIMITS:
+        return record.outcome, Owner.CODE, record.explanation, _LIMITS[record.outcome]
+    if record.outcome == "abort":
+        owner = Owner.SIMULATOR if _SIMULATOR.search("\n".join(record.native_tail)) else Owner.BACKEND
+        return "abort", owner, record.explanation, f"The last native lines are in {record.log}."
+    if record.outcome == "daemonised":
+        remedy = "Run the part in the foreground; what goes on without its parent cannot be checked."
+        return "daemonised", Owner.CODE, record.explanation, remedy
+    if record.outcome == "not-started":
+        return "not-started", Owner.ENVIRONMENT, record.explanation, "See: torchtpu-agent doctor"
+    if record.outcome == "exit-nonzero" and record.exit_code == 2:
+        remedy = "Check the arguments of the entry."
+        return "usage", Owner.CODE, record.explanation, remedy
+    return record.outcome, Owner.CODE, record.explanation, f"Its output is in {record.log}."
+
+
+def _exception(record: RunRecord, root: Path) -> _Judgement:
+    exception = record.exception or {}
+    name, message = str(exception.get("type", "")), str(exception.get("message", ""))
+    where = _where(exception)
+    cause = f"{name}: {message.splitlines()[0] if message else ''}" + (f" at {where}" if where else "")
+    match = _MISSING.search(message)
+    missing = str(exception.get("missing") or (match[1] if match else ""))
+    if missing and not _is_own(missing, root):
+        top = missing.split(".")[0]
+        remedy = f"Install {top} into the program's interpreter, or choose one that has it with --python."
+        return "missing-dependency", Owner.ENVIRONMENT, f"The program needs the package {top}.", remedy
+    if name.endswith("FileNotFoundError"):
+        remedy = "Bring the data into the checkout (untracked is fine), or make it with --setup."
+        return "missing-data", Owner.ENVIRONMENT, cause, remedy
+    if "SimulatorLimit" in name or exception.get("owner") == "simulator":
+        return "simulator-limit", Owner.SIMULATOR, cause, "This says nothing about a TPU; try on one."
+    if _OUT_OF_MEMORY.search(message):
+        return "out-of-memory", Owner.CODE, cause, "Make the batch or the model smaller."
+    if _BACKEND.search(message):
+        return "backend", Owner.BACKEND, cause, "The backend lacks this operation; see the report for the place."
+    return "exception", Owner.CODE, cause, f"The whole traceback is in {record.log}."
+
+
+def _is_own(module: str, root: Path) -> bool:
+    top = module.split(".")[0]
+    return any((base / top).is_dir() or (base / f"{top}.py").is_file() for base in (root, root / "src"))
+
+
+def _where(exception: dict[str, Any] | None) -> str | None:
+    frames = (exception or {}).get("frames") or []
+    if not frames:
+        return None
+    last = frames[-1]
+    return f"{last.get('file')}:{last.get('line')}"

@@ -1,0 +1,104 @@
+"""The migrate graph: takes a CUDA repository in and ends with a branch and a report of what holds.
+
+```
+intake -> assess -> plan -> patch -> run -> verify -> profile -> report
+                      ^               |
+                      +-- diagnose <--+   (bounded rounds; the last one goes on to verify)
+```
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import Runtime
+from langgraph.types import Command
+from langsmith import tracing_context
+
+from agents.context import Context
+from agents.nodes.assess import assess
+from agents.nodes.diagnose import diagnose, goes_on
+from agents.nodes.intake import intake
+from agents.nodes.patch import patch
+from agents.nodes.plan import plan
+from agents.nodes.profile import profile
+from agents.nodes.report import report
+from agents.nodes.run import run
+from agents.nodes.verify import verify
+from agents.state import MODELS, Plan, State
+
+Node = Callable[[State, Runtime[Context]], dict[str, object]]
+Graph = CompiledStateGraph[State, Context, State, State]
+
+
+def build() -> StateGraph[State, Context, State, State]:
+    """The graph, not yet bound to a checkpointer."""
+    graph = StateGraph(State, context_schema=Context)
+    for node in (intake, assess, plan, patch, run, diagnose, verify, profile, report):
+        graph.add_node(node.__name__, _timed(node.__name__, node))
+    for before, after in ((START, "intake"), ("intake", "assess"), ("assess", "plan"), ("plan", "patch"),
+                          ("patch", "run"), ("verify", "profile"), ("profile", "report"), ("report", END)):  # fmt: skip
+        graph.add_edge(before, after)
+    graph.add_conditional_edges("run", _after_run, ["diagnose", "verify"])
+    graph.add_conditional_edges("diagnose", _after_diagnose, ["plan", "verify"])
+    return graph
+
+
+def _after_run(state: State) -> str:
+    return "verify" if all(record.ended_well for record in state.latest) else "diagnose"
+
+
+def _after_diagnose(state: State) -> str:
+    return "plan" if goes_on(state) else "verify"
+
+
+def _timed(name: str, node: Node) -> Any:
+    def timed(state: State, runtime: Runtime[Context]) -> dict[str, object]:
+        began = time.monotonic()
+        updates = node(state, runtime)
+        spent = state.durations.get(name, 0.0) + time.monotonic() - began
+        return {**updates, "durations": {name: spent}}
+
+    return timed
+
+
+@contextmanager
+def opened(context: Context) -> Iterator[Graph]:
+    """The graph with the run's own checkpoints, which a killed process leaves whole."""
+    serde = JsonPlusSerializer(allowed_msgpack_modules=[(m.__module__, m.__name__) for m in MODELS])
+    with closing(sqlite3.connect(context.folder.database, check_same_thread=False)) as connection:
+        yield build().compile(checkpointer=SqliteSaver(connection, serde=serde))
+
+
+def migrate(context: Context, answer: bool | None = None) -> tuple[State, Plan | None]:
+    """Start the run of `context`, or go on with it where it stopped.
+
+    Args:
+        context: The run's folder and collaborators.
+        answer: Approval of the plan, when the run waits for one.
+
+    Returns:
+        The state, and the plan that waits for approval if one does.
+    """
+    folder = context.folder
+    config: Any = {"configurable": {"thread_id": folder.id}}
+    # A user's tracing settings for other programs must not send their code's findings anywhere.
+    with opened(context) as graph, tracing_context(enabled=False):
+        before = graph.get_state(config)
+        start: Any = State(run_id=folder.id, request=folder.request)
+        if before.interrupts:
+            start = None if answer is None else Command(resume=answer)
+        elif before.created_at is not None:
+            start = None
+        graph.invoke(start, config, context=context, durability="sync")
+        after = graph.get_state(config)
+        waiting = Plan.model_validate(after.interrupts[0].value) if after.interrupts else None
+        return State.model_validate(after.values), waiting

@@ -1,0 +1,1 @@
+"""The steps of the migrate graph, one short function a file."""

@@ -1,0 +1,155 @@
+"""Writes a report for people, in Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from agents.report.model import Change, Left, Report
+from agents.state import RunRecord, Verdict
+
+
+def render(report: Report) -> str:
+    """The whole report as Markdown."""
+    parts = [*_head(report), *_stages(report), *_runs(report), *_diagnoses(report)]
+    parts += [*_changes(report), *_left(report), *_next(report), *_facts(report)]
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def _head(report: Report) -> Iterator[str]:
+    yield f"# Migration {report.run} of {_text(report.source)}"
+    yield ""
+    reached = "no stage passed" if report.headline == "none" else f"every stage up to **{report.headline}** passed"
+    yield f"Result: {reached}."
+    device = report.device or {}
+    yield f"Device: {device.get('name') or 'none'}" + (f" ({device['why']})" if device.get("why") else "")
+    yield ""
+    yield from (f"- {_text(note)}" for note in report.notes)
+    yield ""
+
+
+def _stages(report: Report) -> Iterator[str]:
+    yield "## Stages"
+    yield ""
+    yield "| stage | verdict | reason |"
+    yield "|---|---|---|"
+    for verdict in report.verdicts:
+        owner = f" (owner: {verdict.owner})" if verdict.owner else ""
+        yield f"| {verdict.stage} | {verdict.result}{owner} | {_cell(verdict.reason)} |"
+    yield ""
+    yield from _evidence(report.verdicts)
+
+
+def _evidence(verdicts: Iterable[Verdict]) -> Iterator[str]:
+    for verdict in verdicts:
+        if verdict.evidence:
+            yield f"Evidence for `{verdict.stage}`:"
+            yield ""
+            yield from _block(verdict.evidence)
+
+
+def _runs(report: Report) -> Iterator[str]:
+    if not report.runs:
+        return
+    yield "## Runs"
+    yield ""
+    for run in report.runs:
+        yield f"- `{run.entry}` (attempt {run.attempt}): {_text(run.explanation)}"
+        yield f"  {_numbers(run)}"
+    yield ""
+
+
+def _numbers(run: RunRecord) -> str:
+    parts = [f"outcome {run.outcome}", f"{run.duration:.1f} s", f"{run.device_steps} of {run.steps} steps on the device"]
+    if run.losses:
+        parts.append(f"loss {run.losses[0]:.4g} to {run.losses[-1]:.4g}")
+    if run.warnings:
+        parts.append(f"{len(run.warnings)} warnings")
+    parts.append("sandboxed" if run.sandboxed else f"not sandboxed ({run.sandbox_note})")
+    return "; ".join(parts)
+
+
+def _diagnoses(report: Report) -> Iterator[str]:
+    if not report.diagnoses:
+        return
+    yield "## Diagnoses"
+    yield ""
+    for diagnosis in report.diagnoses:
+        place = f" at `{diagnosis.where}`" if diagnosis.where else ""
+        yield f"- **{diagnosis.kind}** (owner: {diagnosis.owner}){place}: {_text(diagnosis.cause)}"
+        if diagnosis.remedy:
+            yield f"  Remedy: {_text(diagnosis.remedy)}"
+    yield ""
+
+
+def _changes(report: Report) -> Iterator[str]:
+    yield "## What was changed"
+    yield ""
+    if not report.changes:
+        yield "Nothing to change."
+        yield ""
+        return
+    for commit in report.commits:
+        yield f"### {commit.rule}: {_text(commit.title)} (`{commit.sha[:12]}`)"
+        yield ""
+        yield from (f"- {_change(change)}" for change in report.changes if change.commit == commit.sha)
+        yield ""
+
+
+def _change(change: Change) -> str:
+    note = f" Assumes: {_text(change.note)}" if change.note else ""
+    return f"`{_place(change)}` ({change.grade}): {_text(change.message)}{note}"
+
+
+def _left(report: Report) -> Iterator[str]:
+    yield "## What is left for a person"
+    yield ""
+    if not report.left and not report.not_examined:
+        yield "Nothing."
+    for item in report.left:
+        yield f"- `{_place(item)}` {item.rule} ({item.grade}): {_text(item.message)} Left because: {_text(item.why)}"
+    for file in report.not_examined:
+        yield f"- `{file.path}` was not examined: {_text(file.reason)}"
+    yield ""
+
+
+def _place(item: Change | Left) -> str:
+    return f"{item.path}{f' cell {item.cell}' if item.cell else ''}:{item.line}"
+
+
+def _next(report: Report) -> Iterator[str]:
+    delivery = report.delivery
+    yield "## Next"
+    yield ""
+    if delivery.note:
+        yield _text(delivery.note)
+        yield ""
+    for title, command in (("Review", delivery.review), ("Merge", delivery.merge), ("Discard", delivery.discard)):
+        if command:
+            yield f"{title}:"
+            yield ""
+            yield from _block([command])
+
+
+def _facts(report: Report) -> Iterator[str]:
+    yield "## Facts"
+    yield ""
+    yield from (f"- entry: `{e.command}` ({_text(e.origin)}; {_text(e.why)})" for e in report.entries)
+    yield f"- base: `{report.base}`" + (f", folder `{report.scope}`" if report.scope else "")
+    yield f"- versions: {', '.join(f'{name} {number}' for name, number in report.versions.items())}"
+    yield f"- seconds: {', '.join(f'{name} {seconds:.1f}' for name, seconds in report.durations.items())}"
+
+
+def _block(lines: Iterable[str]) -> Iterator[str]:
+    yield "```"
+    yield from lines
+    yield "```"
+    yield ""
+
+
+def _text(text: str) -> str:
+    """Text of others on one line, with nothing that Markdown would take for HTML."""
+    return " ".join(text.split()).replace("<", "&lt;")
+
+
+def _cell(text: str) -> str:
+    return _text(text).replace("|", "\\|")

@@ -1,0 +1,182 @@
+"""The store of runs: one folder each under the user's state directory."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+import platformdirs
+from pydantic import BaseModel, ValidationError
+
+from agents.state import Request
+from tools.errors import Exit, UserError
+
+Status = Literal["running", "waiting", "finished", "interrupted", "failed"]
+
+
+class RunCard(BaseModel):
+    """The few lines of a run that a list shows."""
+
+    id: str
+    source: str
+    created: str
+    status: Status = "running"
+    headline: str = ""
+    exit_code: int | None = None
+
+
+def home() -> Path:
+    """The state directory: TORCHTPU_HOME, or the platform's place for an application's state."""
+    named = os.environ.get("TORCHTPU_HOME")
+    return Path(named).expanduser().absolute() if named else Path(platformdirs.user_state_dir("torchtpu-agent"))
+
+
+def write_whole(path: Path, data: bytes | str) -> None:
+    """Write a file so that it is either the old one or the new one, also when killed."""
+    raw = data.encode() if isinstance(data, str) else data
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    with beside.open("wb") as file:
+        file.write(raw)
+        file.flush()
+        os.fsync(file.fileno())
+    beside.replace(path)
+
+
+def remove_tree(path: Path) -> None:
+    """Remove a folder of ours, including folders that were made read-only inside it."""
+    if not path.exists():
+        return
+    for folder, _, _ in os.walk(path):
+        os.chmod(folder, 0o700)
+    shutil.rmtree(path)
+
+
+class RunFolder:
+    """One run's folder and the names in it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.id = path.name
+        self.tree = path / "tree"
+        self.work = path / "work"
+        self.database = path / "state.sqlite"
+        self.findings = path / "findings.json"
+        self.report = path / "report.md"
+        self.report_json = path / "report.json"
+        self.patch = path / "migration.patch"
+        self.trace = path / "fault.txt"
+
+    @property
+    def request(self) -> Request:
+        """What was asked for when the run was started."""
+        return Request.model_validate_json((self.path / "request.json").read_bytes())
+
+    @property
+    def card(self) -> RunCard:
+        """The run's line in a list."""
+        return RunCard.model_validate_json((self.path / "run.json").read_bytes())
+
+    def update(self, **changes: object) -> None:
+        """Change fields of the run's card."""
+        card = self.card.model_copy(update=changes)
+        write_whole(self.path / "run.json", card.model_dump_json(indent=1))
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Hold the run, so that nobody else works on it; the system lets go when we die.
+
+        Raises:
+            UserError: Another process is working on it.
+        """
+        with (self.path / "lock").open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise UserError(
+                    f"Run {self.id} is being worked on by another process.", "Wait for it to end."
+                ) from error
+            yield
+
+    def is_held(self) -> bool:
+        """Whether a process is working on the run."""
+        with (self.path / "lock").open("a") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+        return False
+
+
+def create(request: Request, name: str) -> RunFolder:
+    """Make the folder of a new run; `name` is what a list calls its source."""
+    runs = home() / "runs"
+    try:
+        runs.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder = RunFolder(_new_folder(runs))
+    except OSError as error:
+        raise UserError(
+            f"The state directory {runs} cannot be written: {error.strerror}.",
+            "Set TORCHTPU_HOME to a folder you can write to.",
+            Exit.ENVIRONMENT,
+        ) from error
+    write_whole(folder.path / "request.json", request.model_dump_json(indent=1))
+    card = RunCard(id=folder.id, source=name, created=request.created)
+    write_whole(folder.path / "run.json", card.model_dump_json(indent=1))
+    return folder
+
+
+def _new_folder(runs: Path) -> Path:
+    while True:
+        path = runs / secrets.token_hex(3)
+        try:
+            path.mkdir(mode=0o700)
+        except FileExistsError:
+            continue
+        return path
+
+
+def find(run_id: str) -> RunFolder:
+    """The run of that id.
+
+    Raises:
+        UserError: There is none.
+    """
+    folder = RunFolder(home() / "runs" / run_id)
+    if not re.fullmatch(r"[0-9a-f]+", run_id) or not (folder.path / "run.json").is_file():
+        raise UserError(f"There is no run {run_id}.", "List them with: torchtpu-agent runs list")
+    return folder
+
+
+def every() -> list[RunFolder]:
+    """All runs, oldest first; folders that hold no readable run are passed over."""
+    found: list[tuple[str, RunFolder]] = []
+    for path in (home() / "runs").glob("*/run.json"):
+        folder = RunFolder(path.parent)
+        try:
+            found.append((folder.card.created, folder))
+        except (OSError, ValidationError):
+            continue
+    return [folder for _, folder in sorted(found, key=lambda pair: pair[0])]
+
+
+def status(folder: RunFolder) -> Status:
+    """The run's status now: one that says it is running but is not held was interrupted."""
+    card = folder.card
+    return "interrupted" if card.status == "running" and not folder.is_held() else card.status
+
+
+def delete(folder: RunFolder) -> None:
+    """Remove a run with its private tree, logs and report; a branch handed over stays.
+
+    Raises:
+        UserError: It is being worked on.
+    """
+    with folder.lock():
+        remove_tree(folder.path)

@@ -1,0 +1,17 @@
+"""The rungs of verification: one file a stage, one function that returns a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from agents.context import Context
+from agents.stages.clean import clean
+from agents.stages.common import not_run
+from agents.stages.parses import parses
+from agents.stages.runs import runs
+from agents.state import State, Verdict
+
+__all__ = ["CHECKS", "not_run"]
+
+CHECKS: dict[str, Callable[[State, Context], Verdict]] = {"parses": parses, "clean": clean, "runs": runs}
+"""The stages that can be judged, by name."""

@@ -1,0 +1,237 @@
+"""What the migrate graph knows: typed, small, and kept in the checkpoint after every node.
+
+Anything large (findings, logs, patches) is a file in the run folder; the state holds counts and names.
+"""
+
+from __future__ import annotations
+
+import operator
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from tools.git import Checkout, Commit
+
+STAGES = ("parses", "clean", "runs", "forward", "gradients", "trains", "preserves", "fits", "fast")
+
+
+class Request(BaseModel):
+    """What the user asked for; fixed when the run starts."""
+
+    model_config = ConfigDict(frozen=True)
+
+    source: str = Field(description="path or git URL, as given")
+    created: str = Field(description="when the run began, ISO 8601 with offset")
+    entries: list[str] = []
+    device: Literal["auto", "hardware", "simulated", "cpu"] = "auto"
+    python: str | None = None
+    steps: int | None = Field(default=None, description="optimizer steps per entry; 0 is to the end")
+    timeout: float | None = None
+    idle_timeout: float | None = None
+    memory: int | None = Field(default=None, description="bytes")
+    sandbox: bool = True
+    setup: list[str] = []
+    numerics: Literal["float32", "tpu"] = "float32"
+    unsafe_fixes: bool = False
+    select: list[str] = []
+    ignore: list[str] = []
+    out: str | None = None
+    branch: str | None = None
+    dry_run: bool = False
+    approve: bool = False
+
+
+class Source(BaseModel):
+    """Where the code comes from, and what of it is not part of the migration."""
+
+    kind: Literal["repository", "folder", "address"]
+    name: str = Field(description="how messages call it; without credentials")
+    files: str | None = Field(description="folder with the user's own files, for data that is not in git")
+    checkout: Checkout | None = None
+    scope: str = Field(default="", description="subdirectory that is migrated, '' for all")
+    base: str = Field(description="commit of the private tree that the migration starts from")
+    notes: list[str] = []
+
+
+class Entry(BaseModel):
+    """One command that exercises the code."""
+
+    command: str
+    origin: str = Field(description="--entry, torchtpu.toml, or the file and line it was found at")
+    why: str = ""
+    scripts: list[str] = Field(default=[], description="files of the tree that the command starts")
+
+
+class Settings(BaseModel):
+    """Request and torchtpu.toml taken together; what the nodes go by."""
+
+    entries: list[str] = []
+    setup: list[str] = []
+    select: list[str] = []
+    ignore: list[str] = []
+    steps: int = 50
+    timeout: float = 1800.0
+    idle_timeout: float = 300.0
+    memory: int | None = None
+
+
+class Assessment(BaseModel):
+    """What the scan saw, as counts; the findings are in `findings.json` of the run folder."""
+
+    files: int
+    parsed: int
+    findings: int
+    safe: int
+    unsafe: int
+    advice: int
+    skipped: int
+
+
+class PlanItem(BaseModel):
+    """What is to be done about all findings of one rule."""
+
+    rule: str
+    grade: str
+    findings: int
+    files: int
+    action: Literal["fix", "leave"]
+    why: str = ""
+
+
+class Plan(BaseModel):
+    """What the patch node may do."""
+
+    items: list[PlanItem] = []
+    entries: list[str] = []
+    approved: bool = True
+
+
+class RunRecord(BaseModel):
+    """How one entry ran; the whole result is in the file named by `result`."""
+
+    entry: str
+    attempt: int
+    outcome: str
+    explanation: str
+    exit_code: int | None = None
+    signal: str | None = None
+    duration: float = 0.0
+    device: dict[str, object] | None = None
+    steps: int = 0
+    device_steps: int = 0
+    device_ops: int | None = None
+    losses: list[float] = []
+    warnings: list[dict[str, object]] = []
+    exception: dict[str, object] | None = None
+    native_tail: list[str] = []
+    sandboxed: bool = False
+    sandbox_note: str = ""
+    log: str | None = None
+    result: str | None = None
+    command: str = Field(default="", description="the exact command line a person can repeat")
+
+    @property
+    def ended_well(self) -> bool:
+        """Whether the program came to its end, or to the number of steps asked for."""
+        return self.outcome in {"completed", "stopped-at-steps"}
+
+
+class Owner(StrEnum):
+    """Whose a failure is."""
+
+    CODE = "code"
+    BACKEND = "backend"
+    SIMULATOR = "simulator"
+    ENVIRONMENT = "environment"
+
+
+class Diagnosis(BaseModel):
+    """From a failed run to its cause and a remedy."""
+
+    kind: str
+    owner: Owner
+    cause: str
+    remedy: str = ""
+    where: str | None = None
+    entry: str = ""
+    attempt: int = 1
+
+    @property
+    def signature(self) -> str:
+        """Two failures with the same signature are the same failure."""
+        return f"{self.kind}|{self.entry}|{self.where or self.cause}"
+
+
+class Result(StrEnum):
+    """A stage's verdict."""
+
+    PASS = "pass"
+    FAIL = "fail"
+    NOT_RUN = "not run"
+
+
+class Verdict(BaseModel):
+    """One rung of the ladder, with the evidence behind it."""
+
+    stage: str
+    result: Result
+    reason: str
+    owner: Owner | None = None
+    evidence: list[str] = Field(default=[], description="commands and artefacts a person can look at")
+
+
+class Delivery(BaseModel):
+    """What the user was given."""
+
+    kind: Literal["branch", "patch", "nothing"]
+    branch: str | None = None
+    tip: str | None = None
+    patch: str | None = None
+    note: str = ""
+    review: str = ""
+    merge: str = ""
+    discard: str = ""
+
+
+class State(BaseModel):
+    """State of the migrate graph."""
+
+    run_id: str
+    request: Request
+    settings: Settings = Settings()
+    source: Source | None = None
+    entries: list[Entry] = []
+    alternatives: list[Entry] = Field(default=[], description="discovered entries not tried yet, best first")
+    assessment: Assessment | None = None
+    plan: Plan | None = None
+    commits: list[Commit] = []
+    attempt: int = 1
+    runs: list[RunRecord] = []
+    diagnoses: list[Diagnosis] = []
+    verdicts: list[Verdict] = []
+    delivery: Delivery | None = None
+    durations: Annotated[dict[str, float], operator.or_] = {}
+
+    @property
+    def branch(self) -> str:
+        """Name of the migration branch."""
+        return self.request.branch or f"torchtpu/migrate-{self.run_id}"
+
+    @property
+    def origin(self) -> Source:
+        """The source; intake has run before anything asks."""
+        assert self.source is not None
+        return self.source
+
+    @property
+    def latest(self) -> list[RunRecord]:
+        """The runs of the newest attempt."""
+        return [run for run in self.runs if run.attempt == self.attempt]
+
+
+MODELS: tuple[type, ...] = (
+    Request, Source, Entry, Settings, Assessment, PlanItem, Plan, RunRecord, Owner, Diagnosis,
+    Result, Verdict, Delivery, Checkout, Commit,
+)  # fmt: skip
+"""Everything that may appear in a checkpoint."""
