@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from tools.edits import apply, choose
-from tools.findings import Finding, Grade, Skipped
+from tools.edits import Edit, apply, choose
+from tools.findings import Finding, Grade, Replacement, Skipped
 from tools.module import Module
 from tools.notebook import Notebook
 from tools.project import Project
@@ -87,11 +87,15 @@ def finding(rule: Rule, match: Match, source: SourceFile) -> Finding:
     """A match as the user sees it."""
     line, column = source.position(match.start)
     end_line, end_column = source.position(match.end)
-    cell = None
+    cell = file_line = None
+    edits: list[Replacement] = []
     text = source.line(line)
     if isinstance(source, Notebook):
         cell, within = source.cell(match.start)
+        file_line = source.file_line(match.start)
         line, end_line = within, within + end_line - line
+    elif match.fix:
+        edits = [_replacement(edit, source) for edit in sorted(match.fix.edits)]
     note = match.note or (match.fix.note if match.fix else None)
     return Finding(
         rule=rule.ID,
@@ -107,7 +111,15 @@ def finding(rule: Rule, match: Match, source: SourceFile) -> Finding:
         fixable=match.fix is not None,
         note=note,
         cell=cell,
+        file_line=file_line,
+        edits=edits,
     )
+
+
+def _replacement(edit: Edit, source: SourceFile) -> Replacement:
+    line, column = source.position(edit.start)
+    end_line, end_column = source.position(edit.end)
+    return Replacement(line=line, column=column, end_line=end_line, end_column=end_column, text=edit.replacement)
 
 
 @dataclass
