@@ -98,9 +98,7 @@ def _plugin(have: packages.Installed, explicit: Path | None) -> plugins.Plugin:
     try:
         return plugins.find_plugin(folders, explicit)
     except plugins.PluginError as error:
-        raise DeviceError(
-            "the simulated device has no plugin", str(error)
-        ) from error
+        raise DeviceError("the simulated device has no plugin", str(error)) from error
 
 
 def _hardware(have: packages.Installed, chips: hardware.Chips, why: str) -> DeviceInfo:
@@ -123,9 +121,7 @@ def _simulated(have: packages.Installed, why: str, explicit: Path | None) -> Dev
     )
 
 
-def choose(
-    prefer: Preference = "auto", *, python: Path | None = None, plugin: Path | None = None
-) -> DeviceInfo:
+def choose(prefer: Preference = "auto", *, python: Path | None = None, plugin: Path | None = None) -> DeviceInfo:
     """Chooses the device for a workload, without importing torch.
 
     Args:
@@ -150,9 +146,7 @@ def choose(
         why = f"{chips.usable} TPU {chips.generation} chip(s) found"
         return _hardware(have, chips, why if prefer == "auto" else f"asked for; {why}")
     absent = (
-        f"{chips.present} TPU chip(s) on the PCI bus, none exposed through VFIO"
-        if chips.present
-        else "no TPU found"
+        f"{chips.present} TPU chip(s) on the PCI bus, none exposed through VFIO" if chips.present else "no TPU found"
     )
     if prefer == "hardware":
         raise DeviceError(absent, "run on a TPU host, or use the simulated device")

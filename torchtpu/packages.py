@@ -77,9 +77,7 @@ def _ask(python: Path) -> dict[str, object]:
     command: Sequence[str] = (str(python), os.fspath(Path(__file__).resolve()))
     # The workload's interpreter must answer for itself, so nothing of ours may leak onto its path.
     env = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME")}
-    done = subprocess.run(
-        command, env=env, capture_output=True, text=True, timeout=QUERY_SECONDS, check=True
-    )
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=QUERY_SECONDS, check=True)
     answer = json.loads(done.stdout.splitlines()[-1])
     assert isinstance(answer, dict)
     return answer

@@ -16,10 +16,6 @@ from torchtpu.simulator import flags, pjrt
 if TYPE_CHECKING:
     from torchtpu.device import DeviceInfo, Numerics
 
-# What a launcher such as torchrun sets. torch_tpu reads them when the backend starts and then
-# expects the plugin to have as many devices; a CPU plugin has one per process.
-_WORLD = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK")
-
 # Libraries of kernels vanish from the dispatcher when they are collected.
 _kept: list[Any] = []
 
@@ -43,13 +39,15 @@ def _muted(active: bool) -> Iterator[None]:
         yield
 
 
-@contextlib.contextmanager
-def _one_process_world() -> Iterator[None]:
-    saved = {name: os.environ.pop(name) for name in _WORLD if name in os.environ}
-    try:
-        yield
-    finally:
-        os.environ.update(saved)
+def _library_held(maps: Path) -> Path | None:
+    """Returns the libtpu this process has loaded already, if any."""
+    if "torch_tpu" not in sys.modules:
+        return None
+    for line in maps.read_text().splitlines():
+        name = line.rpartition(" ")[2]
+        if name.endswith("/libtpu.so"):
+            return Path(name)
+    return None
 
 
 def _count_one_device(generation: str) -> None:
@@ -63,13 +61,6 @@ def _count_one_device(generation: str) -> None:
     hardware.get_tpu_device_count = lambda: 1
 
 
-def _start_runtime() -> None:
-    import torch
-
-    with _one_process_world():
-        (torch.ones(1, device="tpu") + 1).cpu()
-
-
 def start(info: DeviceInfo, *, numerics: Numerics, verbose: bool) -> None:
     """Loads the plugin, registers the ``tpu`` device and installs the substitutes.
 
@@ -80,7 +71,11 @@ def start(info: DeviceInfo, *, numerics: Numerics, verbose: bool) -> None:
     """
     assert info.plugin is not None
     flags.set_flags(os.environ)
-    pjrt.patch_client_create(pjrt.load_table(Path(info.plugin)))
+    table = pjrt.load_table(Path(info.plugin))
+    pjrt.patch_client_create(table)
+    held = _library_held(Path("/proc/self/maps"))
+    if held is not None:
+        pjrt.overlay(pjrt.load_table(held), table)
     with _muted(not verbose):
         import torch
         import torch_tpu._loader as loader
@@ -90,8 +85,12 @@ def start(info: DeviceInfo, *, numerics: Numerics, verbose: bool) -> None:
     from torchtpu.device import DEFAULT_GENERATION, GENERATION_VARIABLE
 
     _count_one_device(os.environ.get(GENERATION_VARIABLE, DEFAULT_GENERATION))
-    from torchtpu.simulator import substitutes
+    from torchtpu.simulator import collectives, compiled_collectives, runtime, substitutes
 
-    _kept.append(substitutes.install(numerics))
-    if any(name in os.environ for name in _WORLD):
-        _start_runtime()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Warning only once for all operators")
+        _kept.append(substitutes.install(numerics))
+    collectives.register()
+    compiled_collectives.install()
+    if runtime.in_launched_rank(os.environ):
+        runtime.start_runtime()

@@ -70,19 +70,36 @@ def api_version(table: int) -> tuple[int, int]:
     return ints[0], ints[1]
 
 
-def _make_writable(address: int) -> None:
+def _make_writable(address: int, size: int) -> None:
     page = address & ~(mmap.PAGESIZE - 1)
+    length = address + size - page
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.mprotect(ctypes.c_void_p(page), ctypes.c_size_t(2 * mmap.PAGESIZE), _PROT_READ_WRITE):
+    if libc.mprotect(ctypes.c_void_p(page), ctypes.c_size_t(length), _PROT_READ_WRITE):
         raise OSError(ctypes.get_errno(), "the plugin's function table cannot be made writable")
+
+
+def overlay(target: int, source: int) -> None:
+    """Makes one plugin's function table that of another, which torch_tpu already holds.
+
+    `import torch` loads torch_tpu, and with it libtpu, before anybody can name another plugin.
+    libtpu has not been started then: its table is only an array of pointers.
+
+    Args:
+        target: PJRT_Api torch_tpu holds.
+        source: PJRT_Api to take over.
+    """
+    sizes = [ctypes.c_size_t.from_address(table).value for table in (target, source)]
+    length = min(sizes)
+    _make_writable(target, length)
+    ctypes.memmove(target, source, length)
+    # A caller reads only as many entries as the table says it has.
+    ctypes.c_size_t.from_address(target).value = length
 
 
 def _single_device_option() -> Any:
     name = b"cpu_device_count"
     options = (_NamedValue * 1)()
-    options[0] = _NamedValue(
-        ctypes.sizeof(_NamedValue), None, name, len(name), _INT64_KIND, 1, 1
-    )
+    options[0] = _NamedValue(ctypes.sizeof(_NamedValue), None, name, len(name), _INT64_KIND, 1, 1)
     return options
 
 
@@ -111,5 +128,5 @@ def patch_client_create(table: int) -> None:
 
     callback = _ERROR_FROM_ARGS(create)
     _kept.extend((callback, options, original))
-    _make_writable(address)
+    _make_writable(address, _POINTER)
     slot.value = ctypes.cast(callback, ctypes.c_void_p).value

@@ -94,6 +94,4 @@ def find_plugin(
             f"{found.path} has the unknown SHA-256 {found.sha256}; to use it all the same, "
             f"name it: {PLUGIN_VARIABLE}={found.path}"
         )
-    raise PluginError(
-        f"no CPU PJRT plugin is installed; install it with: pip install {DISTRIBUTION}==0.11.2"
-    )
+    raise PluginError(f"no CPU PJRT plugin is installed; install it with: pip install {DISTRIBUTION}==0.11.2")

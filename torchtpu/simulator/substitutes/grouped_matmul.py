@@ -44,9 +44,7 @@ def _inner_by_group(lhs: Any, rhs: Any, ends: Any) -> Any:
         return lhs.new_zeros((0, lhs.shape[0], rhs.shape[1]))
     # where(), not a product: rows outside every run may hold anything, even NaN.
     zero = torch.zeros((), dtype=lhs.dtype, device=lhs.device)
-    return torch.stack(
-        [torch.where(m, lhs, zero) @ torch.where(m[:, None], rhs, zero) for m in masks]
-    )
+    return torch.stack([torch.where(m, lhs, zero) @ torch.where(m[:, None], rhs, zero) for m in masks])
 
 
 def _grouped_mm(
