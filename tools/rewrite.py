@@ -234,7 +234,7 @@ def _binds_torch(statements: Sequence[ast.stmt]) -> bool:
 
 def _constant(module: Module, after: Sequence[ast.stmt] | None) -> tuple[str, list[Edit]]:
     text = module.source.text
-    name = next(c for c in _CONSTANTS if not re.search(rf"\b{c}\b", text))
+    name = next(constant for constant in _CONSTANTS if constant not in text)
     line = f"{name} = {device_type_expression(module)}"
     if module.names.spelling("torch") is None:
         line = f"import torch{module.source.newline}{module.source.newline}{line}"
