@@ -1,0 +1,98 @@
+"""TPU307: float16 asked for by name."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tools.calls import argument
+from tools.findings import Grade
+from tools.guards import on_cuda_path
+from tools.module import Module, string
+from tools.rules.base import Invalid, Match, PythonRule
+from tools.rules.tpu302_resolve_autocast_device import AUTOCAST, HALF
+
+_NAMES = frozenset({"float16", "fp16", "half", "16-mixed", "fp16-mixed"})
+_KEYS = frozenset({"dtype", "torch_dtype", "precision", "mixed_precision", "compute_dtype", "param_dtype", "amp_dtype"})
+
+
+class ReviewFloat16(PythonRule):
+    """Weights or inputs in float16 (``model.half()``, ``torch_dtype=torch.float16``, ``mixed_precision="fp16"``).
+
+    A TPU has no float16 arithmetic: XLA converts around every product, and without a gradient scaler (TPU303) training in
+    float16 underflows. bfloat16 is its type. This is reported and not changed, because weights, inputs, comparisons and
+    stored files must agree, and bfloat16 has 8 bits of precision where float16 has 11.
+
+    Not covered: float16 in NumPy, in comparisons and in tables that map names to types, which decide nothing.
+    """
+
+    ID = "TPU307"
+    NAME = "review-float16"
+    FAMILY = "C"
+    GRADE = Grade.ADVICE
+    MESSAGE = "float16 is converted around every product on a TPU and underflows without a scaler; use bfloat16 there"
+    TRIGGERS = (".half(", "float16", "fp16", "half", "16-mixed")
+    COVERS = ("C2", "C10", "C11", "C13")
+    VALID = (
+        "import torch\nif x.dtype == torch.float16:\n    pass\n",
+        "import torch\ntypes = {'fp16': torch.float16}\n",
+        "import numpy as np\nx = np.zeros(3, dtype=np.float16)\n",
+        "import torch\nx = torch.zeros(2, dtype=torch.bfloat16)\n",
+        "import torch\ny = x.half().cpu().numpy()\n",
+    )
+    INVALID = (
+        Invalid("import torch\nmodel = Net().half()\n", None),
+        Invalid("import torch\nx = x.to(device, torch.float16)\ny = torch.zeros(2, dtype=torch.half)\n", None, count=2),
+        Invalid("from accelerate import Accelerator\na = Accelerator(mixed_precision='fp16')\n", None),
+        Invalid("import torch\nargs = TrainingArguments(fp16=True)\n", None),
+        Invalid("import torch\nparser.add_argument('--dtype', default='float16')\n", None),
+        Invalid("import torch\ndtype = 'float16'\n", None),
+    )
+
+    def check(self, module: Module) -> Iterator[Match]:
+        """Yields places that put values into float16."""
+        note = "take bfloat16 where the device is a TPU, for weights, inputs and stored tensors alike"
+        for place in self._places(module):
+            if not on_cuda_path(module, place):
+                yield Match(*module.span(place), note=note)
+
+    def _places(self, module: Module) -> Iterator[ast.AST]:
+        for call in module.nodes(ast.Call):
+            if isinstance(call.func, ast.Attribute) and call.func.attr == "half" and not call.args:
+                if module.qualify(call.func) is None and not _goes_to_numpy(module, call):
+                    yield call
+            elif module.qualify(call.func) not in AUTOCAST:
+                yield from _arguments(module, call)
+        for statement in module.nodes(ast.Assign):
+            target = statement.targets[0]
+            if isinstance(target, ast.Name) and target.id in _KEYS and _is_half(module, statement.value):
+                yield statement
+
+
+def _arguments(module: Module, call: ast.Call) -> Iterator[ast.AST]:
+    if isinstance(call.func, ast.Attribute) and call.func.attr in ("to", "type"):
+        yield from (a for a in call.args if module.qualify(a) in HALF and not _goes_to_numpy(module, call))
+    for each in call.keywords:
+        if each.arg in _KEYS and _is_half(module, each.value):
+            yield each
+        elif each.arg == "fp16" and isinstance(each.value, ast.Constant) and each.value.value is True:
+            yield each
+    option = string(call.args[0]) if call.args else None
+    if option is not None and option.lstrip("-").replace("-", "_") in _KEYS:
+        default = argument(call, "default")
+        if default is not None and _is_half(module, default):
+            yield default
+
+
+def _is_half(module: Module, value: ast.expr) -> bool:
+    return module.qualify(value) in HALF or string(value) in _NAMES
+
+
+def _goes_to_numpy(module: Module, call: ast.Call) -> bool:
+    """Whether the values leave PyTorch in the same expression; NumPy has no bfloat16."""
+    for parent in module.ancestors(call):
+        if isinstance(parent, ast.Attribute) and parent.attr == "numpy":
+            return True
+        if not isinstance(parent, ast.Attribute | ast.Call):
+            return False
+    return False
