@@ -1,0 +1,170 @@
+"""TPU401: the process group's backend written as ``"nccl"``."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from tools.edits import Edit, Fix
+from tools.guards import dotted, is_cuda_test, on_cuda_path
+from tools.module import Module, string
+from tools.rewrite import cuda_test, device, parenthesised, spell
+from tools.rules.base import Invalid, Match, PythonRule
+
+_DEFAULT = "torch.distributed.get_default_backend_for_device"
+_GROUPS = frozenset({"init_process_group", "new_group", "new_subgroups", "new_subgroups_by_enumeration", "split_group"})
+_WORD = re.compile(r"(?i)(^|_)backend$")
+_TOP = 'DEVICE_TYPE = torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else "cpu"\n'
+_CALL = "torch.distributed.get_default_backend_for_device(DEVICE_TYPE)"
+
+
+class ChooseBackend(PythonRule):
+    """``"nccl"`` only carries CUDA tensors; ``torch.distributed`` knows the backend of each device.
+
+    ``get_default_backend_for_device`` answers nccl for CUDA, gloo for the CPU and ``tpu_dist`` with TorchTPU loaded. It
+    stands in for the literal in ``init_process_group``, ``new_group`` and in variables, parameter defaults, options and
+    configuration keys called ``backend``, and for choices between nccl and gloo by CUDA's or NCCL's availability. A device
+    list such as ``"cpu:gloo,cuda:nccl"`` stays on CUDA.
+
+    Not covered: comparisons with "nccl" (true on CUDA only, as before) and lists of allowed choices.
+    """
+
+    ID = "TPU401"
+    NAME = "choose-backend"
+    FAMILY = "D"
+    MESSAGE = "the process group's backend is nccl, which is for CUDA alone"
+    TRIGGERS = ("nccl", "NCCL")
+    COVERS = ("D3", "D4", "D5", "D22")
+    VALID = (
+        "import torch\ntorch.distributed.init_process_group('gloo')\n",
+        "if backend == 'nccl':\n    pass\nchoices = ['nccl', 'gloo']\n",
+        "import torch\nif torch.cuda.is_available():\n    torch.distributed.init_process_group('nccl')\n",
+        "import os\nos.environ['NCCL_DEBUG'] = 'INFO'\n",
+        "parser.add_argument('--dist-backend', choices=['nccl', 'gloo'], help='nccl or gloo')\n",
+    )
+    INVALID = (
+        Invalid(
+            "import torch\nimport torch.distributed as dist\n\ndist.init_process_group('nccl', rank=0)\n"
+            "dist.init_process_group(backend=\"nccl\")\n",
+            f"import torch\nimport torch.distributed as dist\n\n{_TOP}\n"
+            "dist.init_process_group(dist.get_default_backend_for_device(DEVICE_TYPE), rank=0)\n"
+            "dist.init_process_group(backend=dist.get_default_backend_for_device(DEVICE_TYPE))\n",
+            count=2,
+        ),
+        Invalid("import torch\nbackend = 'nccl'  # or gloo\n", f"import torch\n\n{_TOP}backend = {_CALL}  # or gloo\n"),
+        Invalid(
+            "import torch\n\ndef setup(rank, backend: str = 'nccl'):\n    pass\n",
+            f"import torch\n\n{_TOP}\ndef setup(rank, backend: str = {_CALL}):\n    pass\n",
+        ),
+        Invalid(
+            "import torch\nparser.add_argument('--dist-backend', default='nccl', type=str)\n",
+            f"import torch\n\n{_TOP}parser.add_argument('--dist-backend', default={_CALL}, type=str)\n",
+        ),
+        Invalid(
+            "import torch\nimport torch.distributed as dist\n"
+            "backend = 'nccl' if torch.cuda.is_available() else 'gloo'\n"
+            "dist.init_process_group('nccl' if dist.is_nccl_available() else 'gloo')\n",
+            f"import torch\nimport torch.distributed as dist\n\n{_TOP}"
+            "backend = dist.get_default_backend_for_device(DEVICE_TYPE)\n"
+            "dist.init_process_group(dist.get_default_backend_for_device(DEVICE_TYPE))\n",
+            count=2,
+        ),
+        Invalid(
+            "import torch\ntorch.distributed.init_process_group('cpu:gloo,cuda:nccl')\n",
+            f"import torch\n\n{_TOP}torch.distributed.init_process_group('cpu:gloo,cuda:nccl' if torch.cuda.is_available() "
+            f"else {_CALL})\n",
+        ),
+        Invalid(
+            "from torch.distributed import init_process_group\nconfig = {'backend': 'nccl'}\n",
+            "from torch.distributed import init_process_group\nimport torch\n\n"
+            f"{_TOP}config = {{'backend': {_CALL}}}\n",
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Match]:
+        """Yields NCCL literals in places that choose a backend."""
+        for literal in module.nodes(ast.Constant):
+            text = string(literal)
+            if text is None or not (text.lower() == "nccl" or re.search(r"\bcuda:nccl\b", text)):
+                continue
+            choice = _choice(module, literal)
+            if _means_backend(module, choice) and not on_cuda_path(module, choice):
+                if choice is not literal or not on_cuda_path(module, literal):
+                    start, end = module.span(choice)
+                    yield Match(start, end, fix=Fix(tuple(_edits(module, choice, text))))
+
+
+def _choice(module: Module, literal: ast.expr) -> ast.expr:
+    """The literal, or the conditional expression that picks it by CUDA's or NCCL's availability and gloo otherwise."""
+    parent = module.parent(literal)
+    if isinstance(parent, ast.IfExp) and literal is parent.body and string(parent.orelse) == "gloo":
+        if is_cuda_test(module, parent.test) or _asks_nccl(module, parent.test):
+            return parent
+    return literal
+
+
+def _asks_nccl(module: Module, test: ast.expr) -> bool:
+    name = module.qualify(test.func) if isinstance(test, ast.Call) else None
+    return name is not None and name.endswith("is_nccl_available")
+
+
+def _means_backend(module: Module, value: ast.expr) -> bool:
+    parent = module.parent(value)
+    if isinstance(parent, ast.IfExp | ast.BoolOp) and not (isinstance(parent, ast.IfExp) and value is parent.test):
+        return _means_backend(module, parent)
+    if isinstance(parent, ast.Assign):
+        return any(_names_backend(t) for t in parent.targets)
+    if isinstance(parent, ast.AnnAssign):
+        return _names_backend(parent.target)
+    if isinstance(parent, ast.Dict):
+        return any(_is_backend(string(k)) for k, v in zip(parent.keys, parent.values, strict=True) if v is value)
+    if isinstance(parent, ast.arguments):
+        return _is_default(parent, value)
+    if isinstance(parent, ast.keyword):
+        return _is_keyword(module, parent)
+    if isinstance(parent, ast.Call) and value in parent.args:
+        return _is_argument(parent, value)
+    return isinstance(parent, ast.Return) and _is_backend(getattr(module.function(parent), "name", None))
+
+
+def _names_backend(target: ast.expr) -> bool:
+    if isinstance(target, ast.Subscript):
+        return _is_backend(string(target.slice))
+    return _is_backend((dotted(target) or "").rpartition(".")[2])
+
+
+def _is_backend(name: str | None) -> bool:
+    return name is not None and _WORD.search(name.lstrip("-").replace("-", "_")) is not None
+
+
+def _is_default(arguments: ast.arguments, value: ast.expr) -> bool:
+    positional = [*arguments.posonlyargs, *arguments.args]
+    pairs = [*zip(positional[len(positional) - len(arguments.defaults) :], arguments.defaults, strict=True)]
+    pairs += [(a, d) for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d is not None]
+    return any(default is value and _is_backend(argument.arg) for argument, default in pairs)
+
+
+def _is_keyword(module: Module, keyword: ast.keyword) -> bool:
+    call = module.parent(keyword)
+    if keyword.arg == "default" and isinstance(call, ast.Call):
+        return any(_is_backend(string(a)) for a in call.args)
+    return _is_backend(keyword.arg)
+
+
+def _is_argument(call: ast.Call, value: ast.expr) -> bool:
+    name = (dotted(call.func) or "").rpartition(".")[2]
+    index = call.args.index(value)
+    if name in ("get", "getenv", "setdefault", "getattr"):
+        return index > 0 and _is_backend(string(call.args[index - 1]))
+    return name == "init_process_group" and index == 0
+
+
+def _edits(module: Module, choice: ast.expr, text: str) -> list[Edit]:
+    name, edits = device(module, choice)
+    found = f"{spell(module, _DEFAULT)}({name})"
+    if ":" in text and string(choice) is not None:
+        found = f"{module.text(choice)} if {cuda_test(module)} else {found}"
+        return [module.replace(choice, parenthesised(module, choice, found)), *edits]
+    return [module.replace(choice, found), *edits]
+
