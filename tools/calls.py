@@ -94,8 +94,14 @@ def only_if(module: Module, call: ast.Call, value: ast.expr, condition: str, oth
 
 def on_cpu_or_cuda(module: Module, node: ast.AST) -> tuple[str, list[Edit]]:
     """A test that holds on the CPU and on CUDA, for what must stay as it is there, and the edits it needs."""
-    name, edits = device_type(module, node)
+    name, edits = device_type_operand(module, node)
     return f'{name} in ("cpu", "cuda")', edits
+
+
+def device_type_operand(module: Module, node: ast.AST) -> tuple[str, list[Edit]]:
+    """As ``rewrite.device_type``, in parentheses where it has to be written out, so that it can be compared."""
+    name, edits = device_type(module, node)
+    return (f"({name})" if " if " in name else name), edits
 
 
 def is_on_cpu_or_cuda(test: ast.expr) -> bool:

@@ -236,9 +236,10 @@ def _constant(module: Module, after: Sequence[ast.stmt] | None) -> tuple[str, li
     text = module.source.text
     name = next(constant for constant in _CONSTANTS if constant not in text)
     line = f"{name} = {device_type_expression(module)}"
-    if module.names.spelling("torch") is None:
+    bound = module.names.spelling("torch") is not None
+    if not bound:
         line = f"import torch{module.source.newline}{module.source.newline}{line}"
-    return name, [insert_after(module, after or header(module), line, blank=True)]
+    return name, [insert_after(module, after or header(module), line, blank=bound or not header(module))]
 
 
 def _visible(module: Module, name: str, assignment: ast.Assign, node: ast.AST) -> bool:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.calls import add_keyword, argument, conjunction, spread
+from tools.calls import add_keyword, argument, conjunction, device_type_operand, spread
 from tools.edits import Edit, Fix
 from tools.findings import Grade
 from tools.guards import on_cuda_path
 from tools.module import Module, string
-from tools.rewrite import device_type, spell
+from tools.rewrite import spell
 from tools.rules.base import Invalid, Match, PythonRule
 
 AUTOCAST = ("torch.autocast", "torch.amp.autocast", "torch.amp.autocast_mode.autocast")
@@ -88,7 +88,7 @@ class ResolveAutocastDevice(PythonRule):
 
 
 def _edits(module: Module, call: ast.Call, literal: ast.expr) -> list[Edit]:
-    name, top = device_type(module, call)
+    name, top = device_type_operand(module, call)
     edits = [module.replace(literal, name), *top]
     enabled = argument(call, "enabled", 2)
     if isinstance(enabled, ast.Constant) and enabled.value is False:
