@@ -69,7 +69,7 @@ def read(root: Path) -> RepositoryFile:
         UserError: It is not valid TOML or says something unknown.
     """
     path = root / FILE
-    if not path.is_file():
+    if not path.is_file() or path.is_symlink():
         return RepositoryFile()
     remedy = "See docs/settings.md for what it may contain."
     try:

@@ -9,8 +9,11 @@ repository of ours and see no configuration of the user at all.
 
 from __future__ import annotations
 
+import ctypes
 import os
+import signal
 import subprocess
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -86,6 +89,16 @@ class Commit(BaseModel):
     findings: int
 
 
+_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
+_PR_SET_PDEATHSIG = 1
+
+
+def _die_with_parent() -> None:
+    """Runs in the child: a git command of a killed run must not go on beside the resumed one."""
+    if _LIBC is not None:
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 def _environment(private: bool, extra: Mapping[str, str]) -> dict[str, str]:
     env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     if private:
@@ -134,6 +147,7 @@ def run_git(
             input=stdin if stdin is not None else b"",
             capture_output=True,
             timeout=timeout,
+            preexec_fn=_die_with_parent if private else None,
             check=False,
         )
     except FileNotFoundError as error:
@@ -318,7 +332,8 @@ def without_password(url: str) -> str:
 
 def start_branch(tree: Path, branch: str, base: str) -> None:
     """Put the private tree on `branch` at `base`, whatever was there before."""
-    (tree / ".git/index.lock").unlink(missing_ok=True)
+    for lock in (tree / ".git").rglob("*.lock"):
+        lock.unlink()
     run_git(tree, "checkout", "--quiet", "--force", "-B", branch, base, private=True)
     run_git(tree, "clean", "--quiet", "-ffdx", private=True)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -24,21 +24,21 @@ _M = options.MIGRATION
 @guarded
 def migrate(
     source: Annotated[
-        Optional[str], typer.Argument(help="A folder, a subfolder of a repository, or a git URL.", metavar="REPOSITORY")
+        str | None, typer.Argument(help="A folder, a subfolder of a repository, or a git URL.", metavar="REPOSITORY")
     ] = None,
     entry: Annotated[
-        Optional[list[str]],
+        list[str] | None,
         typer.Option("--entry", "-e", metavar="COMMAND",
                      help="What to run afterwards; may be given several times. Default: torchtpu.toml, else the best one found.",
                      rich_help_panel=options.PROGRAM),
     ] = None,
     steps: Annotated[
-        Optional[int],
+        int | None,
         typer.Option("--steps", min=0, help="Stop each entry after that many optimizer steps; 0 runs to the end. Default: 50.",
                      rich_help_panel=options.PROGRAM),
     ] = None,
     setup: Annotated[
-        Optional[list[str]],
+        list[str] | None,
         typer.Option("--setup", metavar="COMMAND", help="Run this in the copy first, such as a data preparation.",
                      rich_help_panel=options.PROGRAM),
     ] = None,
@@ -55,10 +55,10 @@ def migrate(
     select: options.Select = None,
     ignore: options.Ignore = None,
     branch: Annotated[
-        Optional[str], typer.Option("--branch", help="Name of the branch. Default: torchtpu/migrate-<run>.", rich_help_panel=_M)
+        str | None, typer.Option("--branch", help="Name of the branch. Default: torchtpu/migrate-<run>.", rich_help_panel=_M)
     ] = None,
     out: Annotated[
-        Optional[Path], typer.Option("--out", "-o", metavar="FILE", help="Write a patch to FILE and make no branch.", rich_help_panel=_M)
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write a patch to FILE and make no branch.", rich_help_panel=_M)
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Make no branch and run nothing; the report says what would change.", rich_help_panel=_M)
@@ -70,7 +70,7 @@ def migrate(
         bool, typer.Option("--yes", "-y", help="Accept the plan of a run that waits for it.", rich_help_panel=_M)
     ] = False,
     resume: Annotated[
-        Optional[str],
+        str | None,
         typer.Option("--resume", metavar="RUN", help="Go on with a run that was interrupted, with its own options.", rich_help_panel=_M),
     ] = None,
     json_output: options.Json = False,

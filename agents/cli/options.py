@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -28,25 +28,33 @@ class NumericsName(StrEnum):
     TPU = "tpu"
 
 
+class FormatName(StrEnum):
+    """Values of --format."""
+
+    TEXT = "text"
+    JSON = "json"
+    SARIF = "sarif"
+
+
 Device = Annotated[
     DeviceName,
     typer.Option("--device", help="auto takes a TPU when there is one, else the simulated device.", rich_help_panel=PROGRAM),
 ]
 Python = Annotated[
-    Optional[str],
+    str | None,
     typer.Option("--python", metavar="PATH", help="Interpreter of the program; only torch and torch_tpu need to be in it.",
                  rich_help_panel=PROGRAM),
 ]  # fmt: skip
 Timeout = Annotated[
-    Optional[float], typer.Option("--timeout", metavar="SECONDS", min=0.1, help="End it after that time.", rich_help_panel=PROGRAM)
+    float | None, typer.Option("--timeout", metavar="SECONDS", min=0.1, help="End it after that time.", rich_help_panel=PROGRAM)
 ]
 IdleTimeout = Annotated[
-    Optional[float],
+    float | None,
     typer.Option("--idle-timeout", metavar="SECONDS", min=0.1, help="Take that much silence (no output, event or CPU use) for a hang.",
                  rich_help_panel=PROGRAM),
 ]  # fmt: skip
 Memory = Annotated[
-    Optional[str],
+    str | None,
     typer.Option("--memory", metavar="SIZE", help="End it when its processes use more, such as 8G. Default: 4/5 of the machine.",
                  rich_help_panel=PROGRAM),
 ]  # fmt: skip
@@ -58,11 +66,11 @@ Numerics = Annotated[
     typer.Option("--numerics", help="tpu rounds the inputs of matrix products to bfloat16, as a TPU does.", rich_help_panel=PROGRAM),
 ]
 Select = Annotated[
-    Optional[list[str]],
+    list[str] | None,
     typer.Option("--select", metavar="RULES", help="Only these rules (ids or their beginnings, by commas).", rich_help_panel=MIGRATION),
 ]
 Ignore = Annotated[
-    Optional[list[str]], typer.Option("--ignore", metavar="RULES", help="Leave these rules out.", rich_help_panel=MIGRATION)
+    list[str] | None, typer.Option("--ignore", metavar="RULES", help="Leave these rules out.", rich_help_panel=MIGRATION)
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.", rich_help_panel=OUTPUT)]
 Verbose = Annotated[

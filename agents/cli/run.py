@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -30,7 +30,7 @@ def run(
     no_sandbox: options.NoSandbox = False,
     numerics: options.Numerics = options.NumericsName.FLOAT32,
     log: Annotated[
-        Optional[Path], typer.Option("--log", metavar="FILE", help="Keep its output in FILE too.", rich_help_panel=options.OUTPUT)
+        Path | None, typer.Option("--log", metavar="FILE", help="Keep its output in FILE too.", rich_help_panel=options.OUTPUT)
     ] = None,
     json_output: options.Json = False,
     verbose: options.Verbose = False,

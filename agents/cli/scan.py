@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -17,10 +17,10 @@ from tools.errors import Exit, UserError
 def scan(
     path: Annotated[Path, typer.Argument(help="A folder.", metavar="FOLDER")] = Path(),
     output_format: Annotated[
-        str, typer.Option("--format", help="text, json, or sarif (2.1.0, for code scanning).", rich_help_panel=options.OUTPUT)
-    ] = "text",
+        options.FormatName, typer.Option("--format", help="sarif is 2.1.0, for code scanning.", rich_help_panel=options.OUTPUT)
+    ] = options.FormatName.TEXT,
     output: Annotated[
-        Optional[Path], typer.Option("--output", metavar="FILE", help="Write to FILE instead of the screen.", rich_help_panel=options.OUTPUT)
+        Path | None, typer.Option("--output", metavar="FILE", help="Write to FILE instead of the screen.", rich_help_panel=options.OUTPUT)
     ] = None,
     select: options.Select = None,
     ignore: options.Ignore = None,
@@ -39,24 +39,19 @@ def scan(
     Exit codes: 0 no finding of grade safe or unsafe; 1 there are some; 2 wrong usage or input.
     """
     from tools.findings import Grade
+    from tools.formats import render
     from tools.scan import scan as examine
 
-    chosen = "json" if json_output else output_format
-    if chosen not in ("text", "json", "sarif"):
-        raise UserError(f"There is no format {chosen}.", "Choose text, json or sarif.")
+    chosen = options.FormatName.JSON if json_output else output_format
     if not path.is_dir():
         raise UserError(f"There is no folder {path}.", "Name the folder that holds the code.")
     try:
         result = examine(path, select=commas(select), ignore=commas(ignore), jobs=jobs or os.cpu_count() or 1)
     except ValueError as error:
         raise UserError(str(error)) from error
-    _write(_render(result, chosen), output)
+    _write(render(result, chosen.value), output)
     serious = any(finding.grade is not Grade.ADVICE for finding in result.findings)
     return Exit.FAILED if serious and not exit_zero else None
-
-
-def _render(result, chosen: str) -> str:  # type: ignore[no-untyped-def]
-    return str(result.model_dump_json(indent=1))
 
 
 def _write(text: str, output: Path | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -59,6 +60,8 @@ def take_in(request: Request, folder: RunFolder) -> Source:
         raise UserError(f"There is no {path}.", "Give the path of a folder, or a git URL such as https://...")
     if not path.is_dir():
         raise UserError(f"{path} is a file.", "Give the folder that holds the code.")
+    if not os.access(path, os.R_OK | os.X_OK):
+        raise UserError(f"{path} cannot be read.", "Check its permissions.")
     path = path.resolve()
     checkout = git.inspect(path)
     if checkout is None:

@@ -1,9 +1,8 @@
-"""The report as a typed document; its JSON schema is published beside it and versioned."""
+"""The report as a typed document; its JSON schema is published in docs/schema and versioned."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -11,7 +10,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from agents.state import Assessment, Delivery, Diagnosis, Entry, RunRecord, Verdict
 
 VERSION: Literal["1"] = "1"
-SCHEMA_FILE = Path(__file__).parent / f"report-{VERSION}.schema.json"
 
 
 class Change(BaseModel):
@@ -95,5 +93,5 @@ def schema() -> dict[str, Any]:
 
 
 def schema_text() -> str:
-    """The schema as the file beside this module holds it."""
+    """The schema as it is published in `docs/schema`."""
     return json.dumps(schema(), indent=1, sort_keys=True) + "\n"
