@@ -7,7 +7,7 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from torchtpu import device
@@ -15,7 +15,7 @@ from torchtpu.events import Event
 from torchtpu.launcher import environment, limits, sandbox
 from torchtpu.launcher.record import Record
 from torchtpu.launcher.result import LaunchSpec, Outcome, RunResult
-from torchtpu.launcher.supervisor import Supervisor
+from torchtpu.launcher.supervisor import Ending, Supervisor, human_bytes
 
 __all__ = ["LaunchSpec", "Outcome", "RunResult", "launch"]
 
@@ -92,6 +92,7 @@ def _not_started(spec: LaunchSpec, detail: str) -> RunResult:
         sandbox_note="",
         detail=detail,
         argv=tuple(spec.argv),
+        python=str(_python(spec)),
     )
 
 
@@ -153,14 +154,14 @@ def _result(
 ) -> RunResult:
     ending, output = supervisor.ending, supervisor.output
     record.native_warnings(output.warnings)
-    outcome, detail = _outcome(supervisor, record, oom)
+    deaths = record.deaths(private.events)
+    outcome, detail = _outcome(supervisor, record, deaths, oom)
     if output.truncated:
         record.notes.append(f"the log keeps {output.limit} of {output.total} bytes of output")
-    number = ending.signal
     return RunResult(
         outcome=outcome,
         exit_code=ending.exited,
-        signal=_signal_name(number) if number else None,
+        signal=_signal(ending, deaths) if outcome is Outcome.ABORT else None,
         duration=duration,
         device=record.device,
         steps=record.steps,
@@ -180,28 +181,36 @@ def _result(
         detail=detail,
         argv=tuple(spec.argv),
         output_bytes=output.total,
+        python=str(_python(spec)),
     )
 
 
-def _signal_name(number: int) -> str:
+def _signal(ending: Ending, deaths: Sequence[str]) -> str | None:
+    """Returns the name of the deadly signal: the command's own, a child's, or what a shell's code stands for."""
+    number = ending.signal or (None if deaths else _from_shell(ending.exited))
+    if number is None:
+        return deaths[0] if deaths else None
     try:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
 
 
-def _outcome(supervisor: Supervisor, record: Record, oom: bool) -> tuple[Outcome, str]:
+def _from_shell(code: int | None) -> int | None:
+    return code - 128 if code is not None and 128 < code < 128 + signal.NSIG else None
+
+
+def _outcome(supervisor: Supervisor, record: Record, deaths: Sequence[str], oom: bool) -> tuple[Outcome, str]:
     ending = supervisor.ending
     if supervisor.stop is not None:
         return supervisor.stop.outcome, supervisor.stop.detail
     if ending.failed is not None:
-        return Outcome.NOT_STARTED, f"{ending.what or supervisor.spec.argv[0]}: {ending.failed}"
-    code = -ending.signal if ending.signal else ending.exited
-    if code is None:
+        return Outcome.NOT_STARTED, f"{ending.what}: {ending.failed}"
+    if ending.exited is None and ending.signal is None:
         return Outcome.NOT_STARTED, supervisor.output.tail().strip() or "its supervisor was ended from outside"
-    if code == 0:
+    if ending.exited == 0:
         return _good(ending.left, record)
-    return _bad(code, supervisor, record, oom)
+    return _bad(supervisor, record, deaths, oom)
 
 
 def _good(left: tuple[str, ...], record: Record) -> tuple[Outcome, str]:
@@ -210,19 +219,20 @@ def _good(left: tuple[str, ...], record: Record) -> tuple[Outcome, str]:
     return (Outcome.STOPPED_AT_STEPS if record.stopped else Outcome.COMPLETED), ""
 
 
-def _bad(code: int, supervisor: Supervisor, record: Record, oom: bool) -> tuple[Outcome, str]:
-    spec = supervisor.spec
-    if spec.disk_limit is not None and supervisor.disk_grown() > spec.disk_limit:
-        return Outcome.DISK_LIMIT, f"{spec.disk_limit} bytes"
+def _bad(supervisor: Supervisor, record: Record, deaths: Sequence[str], oom: bool) -> tuple[Outcome, str]:
+    limit = supervisor.spec.disk_limit
+    if limit is not None and supervisor.disk_grown() > limit:
+        return Outcome.DISK_LIMIT, human_bytes(limit)
+    ending = supervisor.ending
     # A shell, torchrun and mp.spawn turn the death of a child into an exit code of their own.
-    died = code < 0 or supervisor.output.fatal or 128 < code < 160
+    died = ending.signal or deaths or _from_shell(ending.exited)
     if oom and died:
         return Outcome.MEMORY_LIMIT, "the machine's"
-    if record.exception() is not None and code > 0 and not supervisor.output.fatal:
-        return Outcome.EXCEPTION, ""
     if died:
         return Outcome.ABORT, ""
+    if record.exception() is not None:
+        return Outcome.EXCEPTION, ""
     tail = supervisor.output.tail().strip()
-    if record.exception() is None and len(tail.splitlines()) == 1 and any(x in tail for x in _NEVER_RAN):
+    if len(tail.splitlines()) == 1 and any(words in tail for words in _NEVER_RAN):
         return Outcome.NOT_STARTED, tail
     return Outcome.EXIT_NONZERO, ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable
 from dataclasses import asdict
 from types import ModuleType
@@ -20,8 +21,14 @@ def _guard(name: str, action: Callable[[], None]) -> None:
 def _bring_up() -> None:
     from torchtpu import device
 
+    if "XLA_FLAGS" not in os.environ:
+        # The simulated device sets them; a program that does not is not to be warned about them.
+        warnings.filterwarnings("ignore", message="<TorchTpu/ApiStage/ExperimentalApi/> the XLA_FLAGS")
     try:
-        writer.write("device", **asdict(device.bring_up()))
+        with warnings.catch_warnings():
+            # What our own bring-up is warned of is none of the program's doing.
+            warnings.simplefilter("ignore")
+            writer.write("device", **asdict(device.bring_up()))
     except device.DeviceError as error:
         writer.write("note", kind="device", message=error.message, remedy=error.remedy)
 

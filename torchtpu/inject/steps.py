@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import atexit
 import functools
 import gc
 import os
 import sys
+import threading
 import time
 import weakref
 from collections import deque
@@ -20,6 +20,8 @@ LOSSES_VARIABLE = "TORCHTPU_LOSSES"
 EVERY_STEP = 100
 INTERVAL = 0.2
 _OPS_MODULE = "torch_tpu._internal.device._device_ops_backend"
+_last_ops: int | None = None
+_finished = False
 
 
 class StepsReached(SystemExit):
@@ -28,8 +30,12 @@ class StepsReached(SystemExit):
 
 def device_ops() -> int | None:
     """Returns how many programs TorchTPU has been asked to run in this process; None without it."""
+    global _last_ops
     count = getattr(sys.modules.get(_OPS_MODULE), "_get_cache_requests", None)
-    return None if count is None else int(count())
+    # TorchTPU aborts the process when it is asked after its own shutdown.
+    if count is not None and not _finished:
+        _last_ops = int(count())
+    return _last_ops
 
 
 class StepRecorder:
@@ -86,7 +92,9 @@ class StepRecorder:
         self.root = None
 
     def _losses(self) -> list[tuple[int, float]]:
-        losses = []
+        losses: list[tuple[int, float]] = []
+        if _finished:
+            return losses
         try:
             while self.unread:
                 step, loss = self.unread.popleft()
@@ -165,10 +173,11 @@ def _hook_scaler(module: Any) -> None:
 
 
 def _finish(recorder: StepRecorder) -> None:
-    if recorder.steps:
+    global _finished
+    if recorder.unread:
         recorder.flush()
-    else:
-        writer.write("ops", device_ops=device_ops())
+    writer.write("ops", device_ops=device_ops())
+    _finished = True
 
 
 def install(torch: ModuleType) -> None:
@@ -181,4 +190,5 @@ def install(torch: ModuleType) -> None:
     optimizers.register_optimizer_step_post_hook(lambda optimizer, *_: recorder.after_step(optimizer))
     _hook_backward(torch, recorder)
     _hook_scaler(sys.modules["torch.amp.grad_scaler"])
-    atexit.register(_finish, recorder)
+    # Runs before every atexit function, while the device is still there.
+    threading._register_atexit(_finish, recorder)  # type: ignore[attr-defined]

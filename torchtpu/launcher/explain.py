@@ -103,8 +103,8 @@ def _missing(result: RunResult, module: str) -> str:
     where = place(error.frames[-1]) if error and error.frames else ""
     at = f" (needed at {where})" if where else ""
     return (
-        f"The workload's interpreter has no module {module!r}{at}. Install the package that provides {package!r}"
-        " in that interpreter, or name another interpreter with --python."
+        f"The workload's interpreter {result.python} has no module {module!r}{at}. Install the package that"
+        f" provides {package!r} in that interpreter, or name another interpreter with --python."
     )
 
 

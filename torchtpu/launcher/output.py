@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -19,7 +18,6 @@ NATIVE_LINES = 30
 # Past this many times the limit the output is no use to anyone and its producer is stopped.
 FAR_BEYOND = 64
 _READ = 256 * 1024
-_LINE = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n)")
 
 
 class OutputPump:
@@ -111,12 +109,10 @@ class OutputPump:
         self._lines(data if not beyond else kept + data[-TAIL:])
 
     def _lines(self, data: bytes) -> None:
-        data = self._partial + data
-        end = 0
-        for match in _LINE.finditer(data):
-            self._line(match[0])
-            end = match.end()
-        self._partial = data[end:]
+        lines = (self._partial + data).splitlines(keepends=True)
+        self._partial = b"" if not lines or lines[-1].endswith((b"\n", b"\r")) else lines.pop()
+        for line in lines:
+            self._line(line)
         if len(self._partial) > MAX_LINE:
             self._line(self._partial)
             self._partial = b""

@@ -15,6 +15,15 @@ from torchtpu.events import Event, ExceptionEvent, Frame, WarningEvent
 MAX_WARNINGS = 200
 KEPT_LOSSES = 100
 _STACK_LINE = re.compile(r'^  File "(.*)", line (\d+) in (.*)$')
+_DEATH = re.compile(rb"^Fatal Python error: (Aborted|Segmentation fault|Bus error|Floating[ -]point e\w+|Illegal instruction)", re.M)
+_SIGNAL_OF = {
+    b"Aborted": "SIGABRT",
+    b"Segmentation fault": "SIGSEGV",
+    b"Bus error": "SIGBUS",
+    b"Floating point exception": "SIGFPE",
+    b"Floating-point exception": "SIGFPE",
+    b"Illegal instruction": "SIGILL",
+}
 _LAUNCHER = "launcher"
 
 
@@ -167,6 +176,15 @@ class Record:
     def armed(self) -> dict[int, int]:
         """Returns the signal that makes each process show its stacks."""
         return {pid: p.signal for pid, p in self.processes.items() if p.signal is not None}
+
+    def deaths(self, folder: Path) -> list[str]:
+        """Returns the names of the signals that Python processes died of, as their last words say."""
+        found = []
+        for path in folder.glob("*.stacks"):
+            match = _DEATH.search(path.read_bytes()[: 64 * 1024])
+            if match:
+                found.append(_SIGNAL_OF.get(match[1], "a signal"))
+        return found
 
     def stack(self, folder: Path) -> tuple[Frame, ...]:
         """Returns the user's frames of the stacks that were dumped, those of the most telling thread."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -107,6 +108,7 @@ class RunResult:
         detail: What the outcome is about: the limit, the missing file, the processes left.
         argv: The command line.
         output_bytes: Bytes it printed.
+        python: The workload's interpreter.
     """
 
     outcome: Outcome
@@ -131,6 +133,7 @@ class RunResult:
     detail: str = ""
     argv: tuple[str, ...] = ()
     output_bytes: int = 0
+    python: str = ""
 
     def explain(self) -> str:
         """Says in a few sentences what ended the run, where, and what to do next."""
@@ -139,8 +142,9 @@ class RunResult:
         return explain.explain(self)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the fields as JSON values, with the explanation."""
+        """Returns the fields as JSON values, with the explanation; a loss that is not finite is null."""
         data = asdict(self)
+        data["losses"] = [loss if math.isfinite(loss) else None for loss in self.losses]
         data["outcome"] = str(self.outcome)
         data["log"] = str(self.log) if self.log else None
         data["explanation"] = self.explain()

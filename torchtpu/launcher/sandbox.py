@@ -81,10 +81,11 @@ def _entries(folder: Path) -> Iterator[Path]:
 
 def _temporary(private: Path) -> list[str]:
     """Makes the shared temporary folder writable without letting the workload write into the real one."""
+    # Tried, not demanded: other programs' temporary files come and go.
     shared = Path(tempfile.gettempdir()).resolve()
     stand_in = private / "shared-tmp"
     stand_in.mkdir(exist_ok=True)
-    return ["--bind", str(stand_in), str(shared), *_binds("--ro-bind", list(_entries(shared)))]
+    return ["--bind", str(stand_in), str(shared), *_binds("--ro-bind-try", list(_entries(shared)))]
 
 
 def _hidden_secrets() -> list[str]:

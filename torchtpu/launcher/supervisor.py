@@ -189,18 +189,18 @@ class Supervisor:
         # Resident sizes count shared pages once for each process: only the slower measure convicts.
         if limit is None or usage.memory <= limit or limits.proportional_memory(usage.processes) <= limit:
             return None
-        return Stop(Outcome.MEMORY_LIMIT, _bytes(limit))
+        return Stop(Outcome.MEMORY_LIMIT, human_bytes(limit))
 
     def _space(self, usage: limits.Usage) -> Stop | None:
         limit = self.spec.disk_limit
         if limit is None or self._disk is None or self._disk.grown() <= limit:
             return None
-        return Stop(Outcome.DISK_LIMIT, _bytes(limit))
+        return Stop(Outcome.DISK_LIMIT, human_bytes(limit))
 
     def _noise(self, usage: limits.Usage) -> Stop | None:
         if not self.output.far_beyond:
             return None
-        return Stop(Outcome.OUTPUT_LIMIT, _bytes(self.output.limit))
+        return Stop(Outcome.OUTPUT_LIMIT, human_bytes(self.output.limit))
 
     def _stillness(self, usage: limits.Usage) -> Stop | None:
         idle = self._idle.idle(usage.cpu, self.output.total + self.record.count)
@@ -281,7 +281,8 @@ def _marked(folder: str) -> list[int]:
     return found
 
 
-def _bytes(count: int) -> str:
+def human_bytes(count: int) -> str:
+    """Returns a number of bytes for people, such as ``1.5 GiB``."""
     size = float(count)
     for unit in ("bytes", "KiB", "MiB"):
         if size < 1024:

@@ -85,13 +85,16 @@ def _child(config: dict, status: int) -> None:
         pass
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
+    what = config["cwd"]
     try:
-        os.chdir(config["cwd"])
-        os.execvpe(config["argv"][0], config["argv"], os.environ)
+        os.chdir(what)
+        what = config["argv"][0]
+        os.execvpe(what, config["argv"], os.environ)
     except OSError as error:
-        report = {"failed": error.errno, "message": os.strerror(error.errno or 0), "what": error.filename}
+        report = {"failed": error.errno, "message": os.strerror(error.errno or 0), "what": what}
         os.write(status, json.dumps(report).encode() + b"\n")
-    os._exit(127)
+    finally:
+        os._exit(127)
 
 
 class Warden:
