@@ -112,4 +112,4 @@ def installed(python: Path | None = None) -> Installed:
 if __name__ == "__main__":
     # Run as a file by another interpreter: the script's own folder must not shadow its packages.
     sys.path.pop(0)
-    print(json.dumps(query()))
+    sys.stdout.write(json.dumps(query()) + "\n")

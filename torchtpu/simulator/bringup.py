@@ -77,7 +77,7 @@ def start(info: DeviceInfo, *, numerics: Numerics, verbose: bool) -> None:
     if held is not None:
         pjrt.overlay(pjrt.load_table(held), table)
     with _muted(not verbose):
-        import torch
+        import torch  # noqa: F401  before torch_tpu, whose library needs it loaded
         import torch_tpu._loader as loader
 
         loader._init_device("tpu")

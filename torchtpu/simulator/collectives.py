@@ -1,4 +1,5 @@
 """A process group for the simulated device: tensors travel through the host, carried by gloo."""
+# ruff: noqa: ARG002  torch.distributed passes options gloo has no use for
 
 from __future__ import annotations
 
@@ -12,6 +13,9 @@ from torch._C._distributed_c10d import _create_work_from_future
 from torch.futures import Future
 
 from torchtpu.simulator import runtime
+
+# torch declares overloads of every collective that only its C++ side uses.
+_ProcessGroup: Any = dist.ProcessGroup
 
 _BACKENDS = ("tpu_dist", "tpu")
 
@@ -41,7 +45,7 @@ def _averaged(tensor: torch.Tensor, size: int) -> torch.Tensor:
     return tensor / size if tensor.is_floating_point() else tensor // size
 
 
-class HostCarriedGroup(dist.ProcessGroup):
+class HostCarriedGroup(_ProcessGroup):  # type: ignore[misc]
     """Collectives on device tensors: copy to the host, run gloo there, copy back.
 
     Every operation is finished when it returns. Ranks may have different sizes where gloo allows.
@@ -49,7 +53,7 @@ class HostCarriedGroup(dist.ProcessGroup):
 
     def __init__(self, store: Any, rank: int, size: int, timeout: timedelta) -> None:
         super().__init__(rank, size)
-        self._gloo = dist.ProcessGroupGloo(store, rank, size, timeout)
+        self._gloo: Any = dist.ProcessGroupGloo(store, rank, size, timeout)
         self._own_rank, self._own_size = rank, size
         self._given_name = ""
 
@@ -233,7 +237,7 @@ class HostCarriedGroup(dist.ProcessGroup):
             out_sizes = [out.numel() for out in outputs]
             in_sizes = [tensor.numel() for tensor in inputs]
             self._gloo.alltoall_base(received, sent, out_sizes, in_sizes).wait()
-            for out, part in zip(outputs, received.split(out_sizes), strict=True):
+            for out, part in zip(outputs, torch.split(received, out_sizes), strict=True):
                 out.detach().copy_(part.reshape(out.shape))
         return _finished(outputs)
 

@@ -23,7 +23,7 @@ def _forward(
     key: Any,
     value: Any,
     attn_bias: Any,
-    compute_log_sumexp: bool,
+    compute_log_sumexp: bool,  # noqa: ARG001  the operator's schema
     dropout_p: float = 0.0,
     is_causal: bool = False,
     return_debug_mask: bool = False,
@@ -76,7 +76,7 @@ def _backward(
     return grads[:3]
 
 
-def install(registry: Registry, numerics: Numerics) -> None:
+def install(registry: Registry, _numerics: Numerics) -> None:
     """Routes attention to torch_tpu's StableHLO implementation."""
     if registry.exists(_FORWARD):
         registry.replace(_FORWARD, _forward)

@@ -52,7 +52,7 @@ def _grouped_mm(
     mat2: Any,
     offs: Any = None,
     bias: Any = None,
-    out_dtype: torch.dtype | None = None,
+    out_dtype: torch.dtype | None = None,  # noqa: ARG001  torch_tpu takes only the input's
 ) -> Any:
     if bias is not None:
         raise SimulatorLimit("a grouped matrix product with a bias", "add the bias afterwards")
@@ -77,7 +77,7 @@ def _ragged_dot_weight_grad(lhs: Any, grad_output: Any, group_sizes: Any) -> Any
     return _inner_by_group(lhs.t(), grad_output, group_sizes.cumsum(0))
 
 
-def install(registry: Registry, numerics: Numerics) -> None:
+def install(registry: Registry, _numerics: Numerics) -> None:
     """Replaces `_grouped_mm` and torch_tpu's own ragged products."""
     # The products inside are matrix products of their own, so TPU numerics reach them by dispatch.
     for name, kernel in (
