@@ -150,5 +150,18 @@ def cuda_moves(module: Module) -> Iterator[ast.Call]:
     for call in module.nodes(ast.Call):
         function = call.func
         if isinstance(function, ast.Attribute) and function.attr == "cuda" and module.qualify(function) is None:
-            if len(call.args) <= 2 and all(k.arg in ("device", "non_blocking", "memory_format") for k in call.keywords):
+            if (
+                not _moves_storage(module, call)
+                and len(call.args) <= 2
+                and all(k.arg in ("device", "non_blocking", "memory_format") for k in call.keywords)
+            ):
                 yield call
+
+
+def _moves_storage(module: Module, call: ast.Call) -> bool:
+    """Whether the call is in a function given as ``map_location``: its argument is a storage, which has no such ``to``."""
+    holder = module.function(call)
+    given = module.parent(holder) if isinstance(holder, ast.Lambda) else None
+    while isinstance(given, ast.IfExp):
+        given = module.parent(given)
+    return isinstance(given, ast.keyword) and given.arg == "map_location"

@@ -35,6 +35,7 @@ class MoveToDevice(PythonRule):
     VALID = (
         "import torch\nif torch.cuda.is_available():\n    x = x.cuda()\n",
         Valid("x = x.to(device)\n"),
+        "import torch\nstate = torch.load(path, map_location=lambda storage, _: storage.cuda())\n",
         "import torch\nif x.device.type == 'cuda':\n    y = y.cuda()\n",
     )
     INVALID = (

@@ -183,7 +183,8 @@ def _bound_by_import(module: Module, use: ast.expr) -> bool:
 def _imports(module: Module) -> list[Edit] | None:
     """Edits that take the imports from ``torch.amp`` instead, None where a use outside this rule depends on them."""
     edits: list[Edit] = []
-    for statement in [*module.nodes(ast.ImportFrom), *module.nodes(ast.Import)]:
+    statements: list[ast.ImportFrom | ast.Import] = [*module.nodes(ast.ImportFrom), *module.nodes(ast.Import)]
+    for statement in statements:
         bound = _binds_old(statement)
         if bound is None:
             continue

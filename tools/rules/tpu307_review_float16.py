@@ -73,9 +73,8 @@ def _arguments(module: Module, call: ast.Call) -> Iterator[ast.AST]:
     if isinstance(call.func, ast.Attribute) and call.func.attr in ("to", "type"):
         yield from (a for a in call.args if module.qualify(a) in HALF and not _goes_to_numpy(module, call))
     for each in call.keywords:
-        if each.arg in _KEYS and _is_half(module, each.value):
-            yield each
-        elif each.arg == "fp16" and isinstance(each.value, ast.Constant) and each.value.value is True:
+        switched_on = each.arg == "fp16" and isinstance(each.value, ast.Constant) and each.value.value is True
+        if switched_on or (each.arg in _KEYS and _is_half(module, each.value)):
             yield each
     option = string(call.args[0]) if call.args else None
     if option is not None and option.lstrip("-").replace("-", "_") in _KEYS:

@@ -1,0 +1,105 @@
+"""TPU501: a checkpoint loaded to wherever it was saved."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tools.calls import add_keyword, argument, spread
+from tools.edits import Fix
+from tools.findings import Grade
+from tools.guards import on_cuda_path
+from tools.module import Module
+from tools.rules.base import Invalid, Match, PythonRule
+
+_LOADS = ("torch.load", "torch.serialization.load")
+_HUB = ("torch.hub.load_state_dict_from_url", "torch.utils.model_zoo.load_url")
+
+
+class MapCheckpointToCpu(PythonRule):
+    """``torch.load(path)`` puts tensors on the device they were saved from, and fails where that is absent.
+
+    Where what is loaded evidently goes into ``load_state_dict``, which copies it to where the parameters are, it is loaded
+    to the CPU first: the same values on every machine, and a file from a CUDA machine opens on any other. Elsewhere it is
+    reported, because code that uses the loaded tensors directly may want them where they were.
+
+    Not covered: loads behind functions of the user's own.
+    """
+
+    ID = "TPU501"
+    NAME = "map-checkpoint-to-cpu"
+    FAMILY = "E"
+    MESSAGE = "without map_location a file saved on CUDA only opens on CUDA"
+    TRIGGERS = ("torch", "load")
+    COVERS = ("E1", "E2")
+    VALID = (
+        "import torch\nstate = torch.load(path, map_location='cpu')\nmodel.load_state_dict(state)\n",
+        "import torch\nstate = torch.load(path, device)\n",
+        "import numpy as np\nx = np.load(path)\n",
+        "import torch\nif torch.cuda.is_available():\n    state = torch.load(path)\n",
+    )
+    INVALID = (
+        Invalid(
+            "import torch\nmodel.load_state_dict(torch.load(path, weights_only=True))\n",
+            'import torch\nmodel.load_state_dict(torch.load(path, weights_only=True, map_location="cpu"))\n',
+        ),
+        Invalid(
+            "import torch\n\ndef resume(model, optimizer):\n    checkpoint = torch.load(path)\n"
+            "    weights = {k[7:]: v for k, v in checkpoint['model'].items()}\n    model.load_state_dict(weights)\n"
+            "    return checkpoint['epoch']\n",
+            'import torch\n\ndef resume(model, optimizer):\n    checkpoint = torch.load(path, map_location="cpu")\n'
+            "    weights = {k[7:]: v for k, v in checkpoint['model'].items()}\n    model.load_state_dict(weights)\n"
+            "    return checkpoint['epoch']\n",
+        ),
+        Invalid("import torch\ndata = torch.load('data.pt')\nx = data[0]\n", None),
+        Invalid("import torch\nmodel.load_state_dict(torch.load(path, **options))\n", None),
+    )
+
+    def check(self, module: Module) -> Iterator[Match]:
+        """Yields loads without a map location off the CUDA-only path."""
+        for call in module.calls(*_LOADS, *_HUB):
+            position = 1 if module.qualify(call.func) in _LOADS else 2
+            if argument(call, "map_location", position) is not None or on_cuda_path(module, call):
+                continue
+            start, end = module.span(call)
+            if not spread(call) and _goes_into_a_state(module, call):
+                yield Match(start, end, fix=Fix((add_keyword(module, call, 'map_location="cpu"'),)))
+            else:
+                note = 'add map_location="cpu" if the file may come from CUDA, and move what is used to the device'
+                yield Match(start, end, grade=Grade.ADVICE, note=note)
+
+
+def _goes_into_a_state(module: Module, call: ast.Call) -> bool:
+    for parent in module.ancestors(call):
+        if isinstance(parent, ast.Call) and _loads_state(parent):
+            return True
+        if isinstance(parent, ast.stmt):
+            break
+    statement = module.statement(call)
+    if not isinstance(statement, ast.Assign | ast.AnnAssign):
+        return False
+    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+    names = {t.id for t in targets if isinstance(t, ast.Name)}
+    scope = module.function(call)
+    nodes = list(ast.walk(scope)) if scope is not None else module.walk_all
+    return bool(names) and _reaches_state(nodes, names)
+
+
+def _reaches_state(nodes: list[ast.AST], names: set[str]) -> bool:
+    """Whether one of the names, or a name assigned from it, is an argument of ``load_state_dict``."""
+    derived = set(names)
+    for node in nodes:
+        if isinstance(node, ast.Assign) and _mentions(node.value, names):
+            derived |= {t.id for t in node.targets if isinstance(t, ast.Name)}
+    return any(
+        isinstance(node, ast.Call) and _loads_state(node) and any(_mentions(a, derived) for a in node.args)
+        for node in nodes
+    )
+
+
+def _loads_state(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and call.func.attr == "load_state_dict"
+
+
+def _mentions(node: ast.AST, names: set[str]) -> bool:
+    return any(isinstance(n, ast.Name) and n.id in names for n in ast.walk(node))

@@ -1,0 +1,49 @@
+"""TPU503: device tensors written to a file."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tools.findings import Grade
+from tools.guards import on_cuda_path
+from tools.module import Module
+from tools.rules.base import Invalid, Match, PythonRule
+
+
+class ReviewSavedDevices(PythonRule):
+    """``torch.save(model.state_dict(), path)`` writes each tensor with the device it is on.
+
+    A file saved from a TPU is tagged ``tpu:0``, and a plain PyTorch answers "don't know how to restore data location"
+    unless it is given ``map_location="cpu"``. Copying to the CPU before saving avoids that; it is left to a person, because
+    optimizer states nest, and the reading side can do it too.
+    """
+
+    ID = "TPU503"
+    NAME = "review-saved-devices"
+    FAMILY = "E"
+    GRADE = Grade.ADVICE
+    MESSAGE = "tensors are saved with the device they are on, which another machine may not have"
+    TRIGGERS = ("torch", "save")
+    COVERS = ("E4", "E5")
+    VALID = (
+        "import torch\ntorch.save({k: v.cpu() for k, v in model.state_dict().items()}, path)\n",
+        "import torch\ntorch.save(options, path)\n",
+        "import torch\ntorch.save(model.cpu().state_dict(), path)\n",
+    )
+    INVALID = (
+        Invalid("import torch\ntorch.save(model.state_dict(), path)\n", None),
+        Invalid("import torch\ntorch.save({'model': model.state_dict(), 'epoch': 1}, path)\n", None),
+    )
+
+    def check(self, module: Module) -> Iterator[Match]:
+        """Yields saves whose value holds a state dict that was not moved to the CPU."""
+        note = 'load it with map_location="cpu", or save {name: value.cpu() for ... in state_dict().items()}'
+        for call in module.calls("torch.save", "torch.serialization.save"):
+            if call.args and not on_cuda_path(module, call) and _holds_state(call.args[0]):
+                yield Match(*module.span(call), note=note)
+
+
+def _holds_state(value: ast.expr) -> bool:
+    names = {n.func.attr for n in ast.walk(value) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)}
+    return "state_dict" in names and "cpu" not in names

@@ -1,0 +1,74 @@
+"""TPU602: a tensor pinned whatever the device."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tools.edits import Fix
+from tools.findings import Grade
+from tools.guards import on_cuda_path
+from tools.module import Module
+from tools.rewrite import cuda_test, import_edits, parenthesised
+from tools.rules.base import Invalid, Match, PythonRule
+
+
+class PinTensorOnCuda(PythonRule):
+    """``x.pin_memory()`` raises without an accelerator and on a TPU without a host allocator.
+
+    The tensor is pinned on CUDA and taken as it is elsewhere; the copy that follows is the same.
+
+    Not covered: a receiver too long to write twice, which is left to a person.
+    """
+
+    ID = "TPU602"
+    NAME = "pin-tensor-on-cuda"
+    FAMILY = "G"
+    MESSAGE = "pin_memory() is for copies to CUDA and raises elsewhere"
+    TRIGGERS = (".pin_memory(",)
+    COVERS = ("G1",)
+    VALID = (
+        "import torch\nif torch.cuda.is_available():\n    x = x.pin_memory()\n",
+        "import torch\nx = x.pin_memory() if torch.cuda.is_available() else x\n",
+        "def collate(batch):\n    return batch.to(device)\n",
+    )
+    INVALID = (
+        Invalid(
+            "import torch\nx, y = x.pin_memory().to(device, non_blocking=True), y.pin_memory().to(device)\n",
+            "import torch\nx, y = (x.pin_memory() if torch.cuda.is_available() else x).to(device, non_blocking=True), "
+            "(y.pin_memory() if torch.cuda.is_available() else y).to(device)\n",
+            count=2,
+        ),
+        Invalid(
+            "import torch\nself.buffer = torch.from_numpy(a).pin_memory()\n",
+            "import torch\nself.buffer = torch.from_numpy(a).pin_memory() if torch.cuda.is_available() "
+            "else torch.from_numpy(a)\n",
+        ),
+        Invalid(
+            "import torch\nx = torch.stack([torch.from_numpy(piece.astype(np.int64)) for piece in pieces[start:stop] "
+            "if keep(piece)]).pin_memory()\n",
+            None,
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Match]:
+        """Yields pinned tensors off the CUDA-only path."""
+        for call in module.nodes(ast.Call):
+            function = call.func
+            if not isinstance(function, ast.Attribute) or function.attr != "pin_memory" or on_cuda_path(module, call):
+                continue
+            if module.qualify(function) is not None or _of_super(function):
+                continue
+            start, end = module.span(call)
+            receiver = module.text(function.value)
+            if len(receiver) > 80 or "\n" in receiver:
+                yield Match(start, end, grade=Grade.ADVICE, note="pin it only where torch.cuda.is_available()")
+                continue
+            text = f"{module.text(call)} if {cuda_test(module)} else {receiver}"
+            edit = module.replace(call, parenthesised(module, call, text))
+            yield Match(start, end, fix=Fix((edit, *import_edits(module))))
+
+
+def _of_super(function: ast.Attribute) -> bool:
+    value = function.value
+    return isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "super"
