@@ -88,9 +88,7 @@ class ExceptionEvent:
 
 def frame(data: Mapping[str, Any]) -> Frame:
     """Reads a frame from its JSON form."""
-    return Frame(
-        str(data["file"]), int(data["line"]), str(data["function"]), str(data.get("source", ""))
-    )
+    return Frame(str(data["file"]), int(data["line"]), str(data["function"]), str(data.get("source", "")))
 
 
 def exception(event: Event) -> ExceptionEvent:
@@ -110,9 +108,7 @@ def exception(event: Event) -> ExceptionEvent:
 def warning(event: Event) -> WarningEvent:
     """Reads a ``warning`` event."""
     data = event.data
-    return WarningEvent(
-        data["kind"], data["message"], data["category"], data.get("file"), data.get("line"), event.rank
-    )
+    return WarningEvent(data["kind"], data["message"], data["category"], data.get("file"), data.get("line"), event.rank)
 
 
 def parse(line: bytes) -> Event | None:

@@ -129,9 +129,7 @@ def _run(
     supervisor.run()
     if withheld:
         record.notes.append(f"credentials withheld from the environment: {', '.join(withheld)}")
-    return _result(
-        spec, supervisor, record, private, box, time.monotonic() - began, limits.oom_kills() > killed
-    )
+    return _result(spec, supervisor, record, private, box, time.monotonic() - began, limits.oom_kills() > killed)
 
 
 def _readable(python: Path, info: device.DeviceInfo, private: environment.Private) -> list[Path]:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from tests.torchtpu.launching import processes_with, run, write
 from torchtpu.launch import LaunchSpec, Outcome, launch
 from torchtpu.launcher import sandbox
@@ -266,7 +267,11 @@ def test_other_interpreter_without_our_packages(tmp_path: Path) -> None:
     python = shutil.which("python3", path="/usr/bin:/usr/local/bin")
     if python is None:
         pytest.skip("no other interpreter")
-    source = "import sys, torchtpu.inject.start\nprint([m for m in sys.modules if m.split('.')[0] in ('torch', 'numpy', 'pydantic')])\nraise OSError('x')\n"
+    source = """
+    import sys, torchtpu.inject.start
+    print([name for name in sys.modules if name.split(".")[0] in ("torch", "numpy", "pydantic")])
+    raise OSError("x")
+    """
     write(tmp_path, source)
     spec = LaunchSpec(argv=[python, "prog.py"], cwd=tmp_path, device="cpu", sandbox="off")
     result = launch(spec)

@@ -10,6 +10,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+
 from tests.torchtpu.launching import processes_with, run, wait_until, write
 from torchtpu.launch import Outcome
 from torchtpu.launcher import sandbox
@@ -77,8 +78,9 @@ def test_program_that_ignores_sigterm_and_its_grandchildren(tmp_path: Path, box:
     source = f"""
     import signal, subprocess, sys, time
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    code = "import signal, subprocess, sys, time; signal.signal(15, signal.SIG_IGN);" \\
-        "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(900)', '{mark}'], start_new_session=True); time.sleep(900)"
+    code = "import signal, subprocess, sys, time; signal.signal(15, signal.SIG_IGN);"
+    code += "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(900)', '{mark}'],"
+    code += "start_new_session=True); time.sleep(900)"
     subprocess.Popen([sys.executable, "-c", code, "{mark}"])
     time.sleep(900)
     """

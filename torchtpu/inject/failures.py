@@ -21,7 +21,7 @@ _reported: set[int] = set()
 
 
 def _chain(error: BaseException) -> list[str]:
-    causes = []
+    causes: list[str] = []
     inner = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     while inner is not None and len(causes) < MAX_CHAIN:
         causes.append(writer.shorten(f"{type(inner).__name__}: {inner}", 500))
@@ -78,9 +78,7 @@ def _arm() -> None:
     folder = os.environ.get(writer.FOLDER_VARIABLE)
     if not folder:
         return
-    fd = os.open(
-        os.path.join(folder, f"{os.getpid()}.stacks"), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600
-    )
+    fd = os.open(os.path.join(folder, f"{os.getpid()}.stacks"), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     # A high number stays clear of programs that close and reuse the low descriptors.
     high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 200)
     os.close(fd)

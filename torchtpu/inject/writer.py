@@ -51,6 +51,6 @@ def write(event: str, **fields: Any) -> None:
     try:
         os.write(fd, line)
     except OSError:
-        pass  # noqa: S110  the event is lost, the program goes on
+        return  # the event is lost, the program goes on
     finally:
         os.close(fd)

@@ -122,7 +122,8 @@ def _abort(result: RunResult) -> str:
 
 
 def _time_limit(result: RunResult) -> str:
-    return f"The program was still running at its time limit of {result.detail}{_after(result)}. {_stood(result)}".strip()
+    text = f"The program was still running at its time limit of {result.detail}{_after(result)}."
+    return f"{text} {_stood(result)}".strip()
 
 
 def _hang(result: RunResult) -> str:
@@ -131,12 +132,19 @@ def _hang(result: RunResult) -> str:
 
 
 def _memory(result: RunResult) -> str:
-    what = "the machine ran out of memory" if result.detail == "the machine's" else f"it needed more than {result.detail}"
-    return f"The program was ended for its use of memory: {what}{_after(result)}. Try a smaller batch or model, or raise the limit."
+    ours = result.detail != "the machine's"
+    what = f"it needed more than {result.detail}" if ours else "the machine had no more"
+    return (
+        f"The program was ended for its use of memory: {what}{_after(result)}."
+        " Try a smaller batch or model, or raise the limit."
+    )
 
 
 def _disk(result: RunResult) -> str:
-    return f"The program was ended because it wrote more than {result.detail}{_after(result)}. Write less, or raise the limit."
+    return (
+        f"The program was ended because it wrote more than {result.detail}{_after(result)}."
+        " Write less, or raise the limit."
+    )
 
 
 def _output(result: RunResult) -> str:

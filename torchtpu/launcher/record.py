@@ -15,7 +15,10 @@ from torchtpu.events import Event, ExceptionEvent, Frame, WarningEvent
 MAX_WARNINGS = 200
 KEPT_LOSSES = 100
 _STACK_LINE = re.compile(r'^  File "(.*)", line (\d+) in (.*)$')
-_DEATH = re.compile(rb"^Fatal Python error: (Aborted|Segmentation fault|Bus error|Floating[ -]point e\w+|Illegal instruction)", re.M)
+_DEATH = re.compile(
+    rb"^Fatal Python error: (Aborted|Segmentation fault|Bus error|Floating[ -]point \w+|Illegal instruction)",
+    re.MULTILINE,
+)
 _SIGNAL_OF = {
     b"Aborted": "SIGABRT",
     b"Segmentation fault": "SIGSEGV",
@@ -65,7 +68,7 @@ class Record:
         if handler is None:
             return
         try:
-            handler(event, process)
+            handler(event)
         except (KeyError, TypeError, ValueError, AttributeError):
             self._note_once("an event could not be read")
 
@@ -73,28 +76,31 @@ class Record:
         if text not in self.notes and len(self.notes) < KEPT_LOSSES:
             self.notes.append(text)
 
-    def _start(self, event: Event, process: _Process) -> None:
+    def _start(self, event: Event) -> None:
+        process = self.processes[event.pid]
         process.role = str(event.data["role"])
 
-    def _armed(self, event: Event, process: _Process) -> None:
+    def _armed(self, event: Event) -> None:
+        process = self.processes[event.pid]
         process.signal = int(event.data["signal"])
 
-    def _device(self, event: Event, process: _Process) -> None:
+    def _device(self, event: Event) -> None:
         if self.device is None:
             self.device = DeviceInfo(**event.data)
 
-    def _warning(self, event: Event, process: _Process) -> None:
+    def _warning(self, event: Event) -> None:
         warning = events.warning(event)
         known = {(w.message, w.file, w.line) for w in self.warnings}
         if (warning.message, warning.file, warning.line) not in known and len(self.warnings) < MAX_WARNINGS:
             self.warnings.append(warning)
 
-    def _exception(self, event: Event, process: _Process) -> None:
+    def _exception(self, event: Event) -> None:
         if len(self.exceptions) < KEPT_LOSSES:
-            role = str(event.data.get("role") or process.role)
+            role = str(event.data.get("role") or self.processes[event.pid].role)
             self.exceptions.append((role, events.exception(event)))
 
-    def _step(self, event: Event, process: _Process) -> None:
+    def _step(self, event: Event) -> None:
+        process = self.processes[event.pid]
         process.steps = int(event.data["step"])
         process.device_steps = int(event.data["device_steps"])
         process.device_ops = event.data.get("device_ops")
@@ -106,16 +112,18 @@ class Record:
             else:
                 self.last_losses.append(float(loss))
 
-    def _ops(self, event: Event, process: _Process) -> None:
+    def _ops(self, event: Event) -> None:
+        process = self.processes[event.pid]
         process.device_ops = event.data["device_ops"]
 
-    def _stop(self, event: Event, process: _Process) -> None:
+    def _stop(self, event: Event) -> None:
+        process = self.processes[event.pid]
         process.stopped = process.stopped or event.time
 
-    def _end(self, event: Event, process: _Process) -> None:
-        process.ended = True
+    def _end(self, event: Event) -> None:
+        self.processes[event.pid].ended = True
 
-    def _note(self, event: Event, process: _Process) -> None:
+    def _note(self, event: Event) -> None:
         text = str(event.data["message"])
         if event.data["kind"] == "injection":
             text = f"the start-up code could not do all its work ({text})"

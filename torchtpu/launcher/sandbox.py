@@ -54,9 +54,7 @@ def probe() -> str | None:
     if program is None:
         return "bubblewrap is not installed (Debian: apt install bubblewrap)"
     try:
-        done = subprocess.run(
-            [program, *_isolation(), "true"], capture_output=True, text=True, timeout=20, check=False
-        )
+        done = subprocess.run([program, *_isolation(), "true"], capture_output=True, text=True, timeout=20, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"bubblewrap does not run here ({error})"
     if done.returncode != 0:
@@ -88,14 +86,16 @@ def _temporary(private: Path) -> list[str]:
     return ["--bind", str(stand_in), str(shared), *_binds("--ro-bind-try", list(_entries(shared)))]
 
 
-def _hidden_secrets() -> list[str]:
+def _hidden_secrets(private: Path) -> list[str]:
+    nothing = private / "nothing"
+    nothing.touch()
     options = []
     for name in _SECRETS:
         path = Path.home() / name
         if path.is_dir():
             options += ["--tmpfs", str(path.resolve())]
         elif path.is_file():
-            options += ["--ro-bind", "/dev/null", str(path.resolve())]
+            options += ["--ro-bind", str(nothing), str(path.resolve())]
     return options
 
 
@@ -125,7 +125,7 @@ def build(
         *_isolation(),
         *_devices(),
         *_temporary(private),
-        *_hidden_secrets(),
+        *_hidden_secrets(private),
         *_binds("--ro-bind", readable),
         *_binds("--bind", writable),
         *_binds("--bind", [private / "events", private / "tmp"]),

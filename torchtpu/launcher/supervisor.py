@@ -175,10 +175,16 @@ class Supervisor:
     def _exceeded(self) -> Stop | None:
         usage = limits.measure(self._process.pid)
         self.peak_memory = max(self.peak_memory, usage.memory)
-        checks = (self._time, self._memory, self._space, self._noise, self._stillness, self._overdue)
-        return next((stop for check in checks if (stop := check(usage)) is not None), None)
+        return (
+            self._time()
+            or self._memory(usage)
+            or self._space()
+            or self._noise()
+            or self._stillness(usage)
+            or self._overdue()
+        )
 
-    def _time(self, usage: limits.Usage) -> Stop | None:
+    def _time(self) -> Stop | None:
         limit = self.spec.time_limit
         if limit is None or time.monotonic() - self._began < limit:
             return None
@@ -191,13 +197,13 @@ class Supervisor:
             return None
         return Stop(Outcome.MEMORY_LIMIT, human_bytes(limit))
 
-    def _space(self, usage: limits.Usage) -> Stop | None:
+    def _space(self) -> Stop | None:
         limit = self.spec.disk_limit
         if limit is None or self._disk is None or self._disk.grown() <= limit:
             return None
         return Stop(Outcome.DISK_LIMIT, human_bytes(limit))
 
-    def _noise(self, usage: limits.Usage) -> Stop | None:
+    def _noise(self) -> Stop | None:
         if not self.output.far_beyond:
             return None
         return Stop(Outcome.OUTPUT_LIMIT, human_bytes(self.output.limit))
@@ -208,7 +214,7 @@ class Supervisor:
             return None
         return Stop(Outcome.HANG, f"{self.spec.idle_limit:g} s")
 
-    def _overdue(self, usage: limits.Usage) -> Stop | None:
+    def _overdue(self) -> Stop | None:
         if not self.record.overdue(time.time(), self.spec.grace):
             return None
         return Stop(Outcome.STOPPED_AT_STEPS, f"did not end itself within {self.spec.grace:g} s")

@@ -13,6 +13,7 @@ import select
 import signal
 import sys
 import time
+from typing import Any
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
@@ -71,7 +72,7 @@ def _command_line(pid: int) -> str:
         return ""
 
 
-def _child(config: dict, status: int) -> None:
+def _child(config: dict[str, Any], status: int) -> None:
     os.setpgid(0, 0)
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     for name, value in config["rlimits"].items():
@@ -100,7 +101,7 @@ def _child(config: dict, status: int) -> None:
 class Warden:
     """One workload and all that descends from it."""
 
-    def __init__(self, config: dict) -> None:
+    def __init__(self, config: dict[str, Any]) -> None:
         self.config = config
         self.control = config["control"]
         self.status = config["status"]
@@ -149,7 +150,7 @@ class Warden:
         for line in lines:
             self.obey(line.split())
 
-    def obey(self, words: list) -> None:
+    def obey(self, words: list[bytes]) -> None:
         """Carries out one command."""
         if words[0] == b"signal" and int(words[2]) in descendants():
             _send(int(words[1]), [int(words[2])])
@@ -177,15 +178,11 @@ class Warden:
         left = self.wait_for_the_rest() if self.ending is None else []
         self.kill()
         self.reap()
-        code = self.code
-        signaled = code is not None and os.WIFSIGNALED(code)
-        self.report(
-            exited=None if code is None or signaled else os.WEXITSTATUS(code),
-            signal=os.WTERMSIG(code) if signaled else None,
-            left=left,
-        )
+        code = None if self.code is None else os.waitstatus_to_exitcode(self.code)
+        died = code is not None and code < 0
+        self.report(exited=None if died else code, signal=-code if died and code else None, left=left)
 
-    def wait_for_the_rest(self) -> list:
+    def wait_for_the_rest(self) -> list[str]:
         """Returns the command lines of the processes that outlive the workload."""
         until = time.monotonic() + self.config.get("linger", LINGER)
         while time.monotonic() < until and self.ending is None:
