@@ -53,7 +53,7 @@ def guard(module: Module, statements: Iterable[ast.stmt], test: str | None = Non
         index = 0
         while index < len(block):
             run = []
-            while index < len(block) and block[index] in wanted and _alone(module, block[index]):
+            while index < len(block) and block[index] in wanted and alone(module, block[index]):
                 run.append(block[index])
                 index += 1
             if run:
@@ -78,7 +78,7 @@ def _block(module: Module, statement: ast.stmt) -> list[ast.stmt] | None:
     return None
 
 
-def _alone(module: Module, statement: ast.stmt) -> bool:
+def alone(module: Module, statement: ast.stmt) -> bool:
     """Whether a statement has its lines to itself and holds no string that indenting would change."""
     source = module.source
     start, end = module.span(statement)
@@ -136,7 +136,10 @@ def parenthesised(module: Module, node: ast.expr, text: str) -> str:
         | ast.Expr
         | ast.List
         | ast.Tuple
-        | ast.Dict,
+        | ast.Dict
+        | ast.withitem
+        | ast.FunctionDef
+        | ast.AsyncFunctionDef,
     )
     if (plain and not isinstance(parent, ast.Tuple)) or (isinstance(parent, ast.Call) and node in parent.args):
         return text

@@ -46,7 +46,7 @@ class ChooseBackend(PythonRule):
     INVALID = (
         Invalid(
             "import torch\nimport torch.distributed as dist\n\ndist.init_process_group('nccl', rank=0)\n"
-            "dist.init_process_group(backend=\"nccl\")\n",
+            'dist.init_process_group(backend="nccl")\n',
             f"import torch\nimport torch.distributed as dist\n\n{_TOP}\n"
             "dist.init_process_group(dist.get_default_backend_for_device(DEVICE_TYPE), rank=0)\n"
             "dist.init_process_group(backend=dist.get_default_backend_for_device(DEVICE_TYPE))\n",
@@ -167,4 +167,3 @@ def _edits(module: Module, choice: ast.expr, text: str) -> list[Edit]:
         found = f"{module.text(choice)} if {cuda_test(module)} else {found}"
         return [module.replace(choice, parenthesised(module, choice, found)), *edits]
     return [module.replace(choice, found), *edits]
-
