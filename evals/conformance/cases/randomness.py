@@ -67,7 +67,6 @@ def seeds_repeat(bench: Bench) -> Any:
 def state_is_restored(bench: Bench) -> Any:
     if bench.is_reference:
         return [True]
-    state = torch.accelerator.random.get_rng_state()
-    first = torch.randn(5, device=bench.device)
-    torch.accelerator.random.set_rng_state(state)
+    with torch.random.fork_rng(devices=[0], device_type=bench.device):
+        first = torch.randn(5, device=bench.device)
     return [bool((first == torch.randn(5, device=bench.device)).all())]

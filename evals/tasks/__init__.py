@@ -1,0 +1,1 @@
+"""Repositories with known facts that the agent is measured on; one folder a task."""

@@ -1,0 +1,1 @@
+"""A character-level GPT: model, data, settings and speed measurement."""
