@@ -52,27 +52,31 @@ def _branch(state: State, checkout: git.Checkout) -> Delivery:
 
 def _patch(state: State, folder: RunFolder, path: Path, note: str) -> Delivery:
     patch = _write_patch(state, folder, path)
-    source = state.origin
-    where = _quote(source.files if source.kind != "address" and source.files else "<your clone>")
-    if source.checkout and source.scope:
-        where = _quote(Path(source.checkout.root) / source.scope)
     return Delivery(
         kind="patch",
         patch=str(patch),
         tip=state.commits[-1].sha,
         note=note,
         review=f"git apply --stat {_quote(patch)}",
-        merge=f"cd {where} && git apply {_quote(patch)}",
+        merge=_apply(state.origin, patch),
         discard=f"rm {_quote(patch)}",
     )
 
 
+def _apply(source: Source, patch: Path) -> str:
+    if source.kind == "address" or (source.checkout and source.checkout.bare) or source.files is None:
+        return f"cd <your clone> && git apply {_quote(patch)}"
+    folder = Path(source.files)
+    # In a folder that a repository around it does not track, `git apply` would change nothing and say nothing.
+    foreign = source.kind == "folder" and any((parent / ".git").exists() for parent in folder.parents)
+    alone = f"GIT_CEILING_DIRECTORIES={_quote(folder.parent)} " if foreign else ""
+    return f"cd {_quote(folder)} && {alone}git apply {_quote(patch)}"
+
+
 def _write_patch(state: State, folder: RunFolder, path: Path) -> Path:
-    source = state.origin
-    write_whole(path, git.make_patch(folder.tree, source.base, state.commits[-1].sha, source.scope))
+    write_whole(path, git.make_patch(folder.tree, state.origin.base, state.commits[-1].sha))
     return path
 
 
 def _quote(value: object) -> str:
-    text = str(value)
-    return text if text.startswith("<") else shlex.quote(text)
+    return shlex.quote(str(value))

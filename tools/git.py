@@ -371,11 +371,10 @@ def tracked_files(tree: Path) -> list[str]:
     return [n for n in os.fsdecode(run_git(tree, "ls-files", "-z", private=True)).split("\0") if n]
 
 
-def make_patch(tree: Path, base: str, tip: str, prefix: str = "") -> bytes:
-    """All changes from `base` to `tip` as a patch that `git apply` takes."""
-    relative = [f"--relative={prefix}/"] if prefix else []
+def make_patch(tree: Path, base: str, tip: str) -> bytes:
+    """All changes from `base` to `tip` as a patch that `git apply` takes at the top of the repository."""
     plain = ("--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", "--binary", "--full-index")
-    return run_git(tree, "diff", *plain, *relative, base, tip, private=True)
+    return run_git(tree, "diff", *plain, base, tip, private=True)
 
 
 def check_branch_name(checkout: Checkout | None, branch: str) -> None:

@@ -72,7 +72,7 @@ def test_a_folder_without_git_is_copied_and_answered_with_a_patch_that_applies(c
     assert document["source_kind"] == "folder"
     assert document["delivery"]["kind"] == "patch"
     assert fingerprint(folder) == before
-    subprocess.run(["git", "apply", document["delivery"]["patch"]], cwd=folder, check=True)
+    subprocess.run(document["delivery"]["merge"], shell=True, check=True)
     assert "accelerator" in (folder / "train.py").read_text()
 
 
@@ -99,7 +99,10 @@ def test_a_subdirectory_is_the_scope_and_the_rest_is_left(cli, tmp_path):
 def test_an_untracked_folder_inside_a_repository_counts_as_a_plain_folder(cli, repo):
     (repo / "scratch").mkdir()
     (repo / "scratch/train.py").write_text(TRAIN)
-    assert report(cli, repo / "scratch")["source_kind"] == "folder"
+    document = json.loads(cli("migrate", repo / "scratch", *CHEAP, "--json").out)
+    assert document["source_kind"] == "folder"
+    subprocess.run(document["delivery"]["merge"], shell=True, check=True)
+    assert "accelerator" in (repo / "scratch/train.py").read_text()
 
 
 def test_a_detached_head_is_migrated(cli, repo):
@@ -205,7 +208,7 @@ def test_a_read_only_checkout_is_answered_with_a_patch(repo):
     assert document["delivery"]["kind"] == "patch"
     assert any("read-only" in note for note in document["notes"])
     assert fingerprint(repo) == before
-    subprocess.run(["git", "apply", document["delivery"]["patch"]], cwd=repo, check=True)
+    subprocess.run(document["delivery"]["merge"], shell=True, check=True)
 
 
 def test_a_repository_that_refuses_the_branch_is_answered_with_a_patch(cli, repo):
