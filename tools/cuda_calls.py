@@ -1,0 +1,140 @@
+"""Where a file uses ``torch.cuda``, and how far an expression built on such a use reaches."""
+
+from __future__ import annotations
+
+import ast
+import weakref
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+from tools.cuda_api import canonical
+from tools.edits import Edit, Fix
+from tools.guards import on_cuda_path
+from tools.literals import DEVICE_WORD
+from tools.module import Module
+from tools.rewrite import CUDA_AVAILABLE, cuda_test, guard, import_edits, parenthesised, spell
+
+Use = tuple[ast.expr, str]
+
+_USES: weakref.WeakKeyDictionary[Module, tuple[Use, ...]] = weakref.WeakKeyDictionary()
+
+
+def uses(module: Module, names: Collection[str]) -> Iterator[Use]:
+    """Visited references to the given names of ``torch.cuda`` off the CUDA-only path, as (node, name)."""
+    for node, name in every_use(module):
+        if name in names and not on_cuda_path(module, node):
+            yield node, name
+
+
+def calls(module: Module, names: Collection[str]) -> Iterator[tuple[ast.Call, str]]:
+    """Visited calls of the given names of ``torch.cuda`` off the CUDA-only path, as (call, name)."""
+    for node, name in uses(module, names):
+        call = module.parent(node)
+        if isinstance(call, ast.Call) and call.func is node:
+            yield call, name
+
+
+def every_use(module: Module) -> tuple[Use, ...]:
+    """All visited references to decided names of ``torch.cuda``, wherever they run, in source order."""
+    found = _USES.get(module)
+    if found is None:
+        found = _USES[module] = tuple(sorted(_find(module), key=lambda use: module.span(use[0])))
+    return found
+
+
+def _find(module: Module) -> Iterator[Use]:
+    for node in module.nodes(ast.Attribute, ast.Name, ast.Call):
+        if isinstance(getattr(node, "ctx", None), ast.Store | ast.Del):
+            continue
+        dotted = module.names.qualify(node)
+        name = canonical(dotted) if dotted else None
+        if name and module.qualify(node) == dotted and editable(module, node):
+            yield node, name
+
+
+def editable(module: Module, node: ast.expr) -> bool:
+    """Whether the parser's position for a node can be trusted: inside f-strings it sometimes cannot (Python 3.11)."""
+    if not any(isinstance(a, ast.JoinedStr) for a in module.ancestors(node)):
+        return True
+    try:
+        return ast.dump(ast.parse(module.text(node), mode="eval").body) == ast.dump(node)
+    except (SyntaxError, ValueError, IndexError):
+        return False
+
+
+def in_text(module: Module, node: ast.AST) -> bool:
+    """Whether a node stands inside an f-string, where a replacement may not contain quotes."""
+    return any(isinstance(a, ast.JoinedStr) for a in module.ancestors(node))
+
+
+def chain(module: Module, node: ast.expr) -> ast.expr:
+    """The whole of ``torch.cuda.current_stream().wait_stream(s)`` for its first part."""
+    current = node
+    while True:
+        parent = module.parent(current)
+        if isinstance(parent, ast.Attribute) or (isinstance(parent, ast.Call) and parent.func is current):
+            current = parent
+        elif isinstance(parent, ast.Subscript) and parent.value is current:
+            current = parent
+        else:
+            return current
+
+
+def statement_of(module: Module, node: ast.expr) -> ast.Expr | None:
+    """The statement that consists of nothing but ``node``, None where the value is used."""
+    parent = module.parent(node)
+    return parent if isinstance(parent, ast.Expr) else None
+
+
+def elsewhere(module: Module, node: ast.expr, otherwise: str, *written: str) -> Fix:
+    """A fix that keeps an expression on CUDA and has ``otherwise`` on any other device.
+
+    Args:
+        module: the file.
+        node: the expression.
+        otherwise: text for any other device.
+        written: dotted names of torch that ``otherwise`` spells.
+    """
+    text = f"{module.text(node)} if {cuda_test(module)} else {otherwise}"
+    return imported(module, [module.replace(node, parenthesised(module, node, text))], CUDA_AVAILABLE, *written)
+
+
+def imported(module: Module, edits: Iterable[Edit], *written: str) -> Fix:
+    """A fix of the edits and of the imports that the ``written`` dotted names still need in this file."""
+    edits = list(edits)
+    packages = {name.partition(".")[0] for name in written if module.names.spelling(name) is None}
+    for package in sorted(packages):
+        for new in import_edits(module, package):
+            same = next((i for i, e in enumerate(edits) if e.start == e.end == new.start), None)
+            if same is None:
+                edits.append(new)
+            else:  # two insertions at one place would be ordered by their text, and the import must come first
+                edits[same] = Edit(new.start, new.start, new.replacement + edits[same].replacement)
+    return Fix(tuple(edits))
+
+
+def guarded(
+    module: Module, statements: Iterable[ast.stmt], test: str = CUDA_AVAILABLE, inner: Mapping[ast.stmt, list[Edit]] = {}
+) -> dict[ast.stmt, Fix]:
+    """Fixes that run statements only where ``test`` (a dotted name of a predicate) holds, with edits inside them.
+
+    Neighbours that share one ``if`` share one fix, which carries the inner edits of all of them.
+    """
+    fixes = guard(module, statements, f"{spell(module, test)}()")
+    together: dict[Fix, list[Edit]] = {}
+    for statement, fix in fixes.items():
+        together.setdefault(fix, []).extend(inner.get(statement, ()))
+    return {s: imported(module, (*fix.edits, *together[fix]), test) for s, fix in fixes.items()}
+
+
+def device_argument(call: ast.Call) -> ast.expr | None:
+    """The device a runtime call was given, None for the current one."""
+    value = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg in ("device", "index")), None)
+    return None if isinstance(value, ast.Constant) and value.value is None else value
+
+
+def is_portable(argument: ast.expr | None) -> bool:
+    """Whether a device argument means the right device on any accelerator: none at all, 0, or a device variable."""
+    if argument is None or (isinstance(argument, ast.Constant) and argument.value == 0):
+        return True
+    name = argument.attr if isinstance(argument, ast.Attribute) else getattr(argument, "id", "")
+    return bool(DEVICE_WORD.search(name)) and not name.endswith(("_id", "_ids", "devices"))

@@ -1,0 +1,88 @@
+"""TPU202: devices counted by asking for CUDA alone."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from tools.cuda_calls import calls, imported
+from tools.literals import cuda_moves, device_literals
+from tools.module import Module
+from tools.rewrite import spell
+from tools.rules.base import Invalid, Match, PythonRule
+
+_DATA_PARALLEL = re.compile(r"(?<!Distributed)DataParallel\b|\bdata_parallel\b")
+_COUNT = "torch.accelerator.device_count"
+_DIVISIONS = (ast.Div, ast.FloorDiv, ast.Mod)
+
+
+class CountAccelerators(PythonRule):
+    """``torch.cuda.device_count()`` is 0 on any other accelerator; ``torch.accelerator.device_count()`` counts all kinds.
+
+    A divisor becomes ``max(1, ...)``, so that a machine without accelerators gets no ZeroDivisionError. A count that
+    decides about ``DataParallel`` stays, because only CUDA replicates a module in one process. Under torchrun the number
+    of processes on a host is ``LOCAL_WORLD_SIZE``, not a count of devices.
+
+    Not covered: how many processes a launcher starts (family D).
+    """
+
+    ID = "TPU202"
+    NAME = "count-accelerators"
+    FAMILY = "B"
+    MESSAGE = "torch.cuda.device_count() is 0 on any other accelerator"
+    TRIGGERS = ("cuda", "device_count")
+    COVERS = ("B14", "B15")
+    VALID = (
+        "import torch\nif torch.cuda.device_count() > 1:\n    model = torch.nn.DataParallel(model)\n",
+        "import torch\nn = torch.cuda.device_count()\nif n > 1:\n    model = nn.DataParallel(model)\n",
+        "import torch\nif torch.cuda.is_available():\n    n = torch.cuda.device_count()\n",
+        "import torch\nn = torch.accelerator.device_count()\n",
+        "import torch\nprint(torch.cuda.device_count() > 1)\n",
+    )
+    INVALID = (
+        Invalid(
+            "import torch\nworld = torch.cuda.device_count()\n",
+            "import torch\nworld = torch.accelerator.device_count()\n",
+        ),
+        Invalid(
+            "import os, torch\nworkers = os.cpu_count() // torch.cuda.device_count()\n",
+            "import os, torch\nworkers = os.cpu_count() // max(1, torch.accelerator.device_count())\n",
+        ),
+        Invalid(
+            "import torch\nif torch.cuda.device_count() > 0:\n    device = 'cuda'\n",
+            "import torch\nif torch.accelerator.device_count() > 0:\n    device = 'cuda'\n",
+        ),
+        Invalid(
+            "from torch.cuda import device_count\nlocal = rank % device_count()\n",
+            "from torch.cuda import device_count\nimport torch\nlocal = rank % max(1, torch.accelerator.device_count())\n",
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Match]:
+        """Yields counts that are used for anything but deciding about CUDA-only code."""
+        replicated = bool(_DATA_PARALLEL.search(module.source.text))
+        for call, _ in calls(module, {"device_count"}):
+            divisor = _divides(module, call)
+            if not divisor and (replicated or _tests_cuda(module, call)):
+                continue
+            text = f"{spell(module, _COUNT)}()"
+            edit = module.replace(call, f"max(1, {text})" if divisor else text)
+            yield Match(*module.span(call), fix=imported(module, [edit], _COUNT))
+
+
+def _divides(module: Module, call: ast.Call) -> bool:
+    parent = module.parent(call)
+    return isinstance(parent, ast.BinOp) and isinstance(parent.op, _DIVISIONS) and parent.right is call
+
+
+def _tests_cuda(module: Module, call: ast.Call) -> bool:
+    """Whether the count is compared or tested, with nothing under the test that places tensors."""
+    parent = module.parent(call)
+    if not isinstance(parent, ast.Compare | ast.If | ast.IfExp | ast.BoolOp | ast.UnaryOp):
+        return False
+    holder = next((a for a in module.ancestors(call) if isinstance(a, ast.If | ast.IfExp)), None)
+    if holder is None:
+        return True
+    region = set(ast.walk(holder))
+    return not any(place in region for place in (*device_literals(module), *cuda_moves(module)))

@@ -1,0 +1,93 @@
+"""TPU207: memory of CUDA alone."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tools.cuda_api import handled_by
+from tools.cuda_calls import calls, device_argument, elsewhere, guarded, imported, is_portable, statement_of
+from tools.edits import Edit
+from tools.findings import Grade
+from tools.module import Module
+from tools.rewrite import AVAILABLE, parenthesised, spell
+from tools.rules.base import Invalid, Match, PythonRule
+
+_TWIN = {
+    "memory_cached": "memory_reserved",
+    "max_memory_cached": "max_memory_reserved",
+    "reset_max_memory_allocated": "reset_peak_memory_stats",
+    "reset_max_memory_cached": "reset_peak_memory_stats",
+}
+_NOTE = "the device is given as a number of CUDA's; say which device is meant elsewhere, or leave the argument out"
+
+
+class MeasureMemory(PythonRule):
+    """``torch.cuda.max_memory_allocated()`` is a silent 0 without CUDA, and ``reset_peak_memory_stats()`` fails there.
+
+    ``torch.accelerator`` measures whatever device there is; on a machine without one the value stays the 0 it was.
+
+    Not covered: CUDA's own tables (``memory_stats``, ``memory_summary``); accelerators whose allocator keeps no
+    statistics, for which ``torch.accelerator`` raises (MPS in PyTorch 2.13).
+    """
+
+    ID = "TPU207"
+    NAME = "measure-memory"
+    FAMILY = "B"
+    MESSAGE = "this measures the memory of CUDA alone; elsewhere it is a silent 0 or an error"
+    TRIGGERS = ("cuda", "memory", "mem_get_info")
+    COVERS = ("B4", "B5")
+    VALID = (
+        "import torch\nif torch.cuda.is_available():\n    print(torch.cuda.max_memory_allocated())\n",
+        "import torch\npeak = torch.accelerator.max_memory_allocated() if torch.accelerator.is_available() else 0\n",
+        "import torch\ntorch.cuda.empty_cache()\n",
+    )
+    INVALID = (
+        Invalid(
+            "import torch\npeak = torch.cuda.max_memory_allocated() / 2**20\n",
+            "import torch\npeak = (torch.accelerator.max_memory_allocated() if torch.accelerator.is_available() else 0) / 2**20\n",
+        ),
+        Invalid(
+            "import torch\nprint(f'{torch.cuda.memory_allocated(device=device) / 1e9:.2f} GB')\n",
+            "import torch\nprint(f'{(torch.accelerator.memory_allocated(device) if torch.accelerator.is_available() else 0)"
+            " / 1e9:.2f} GB')\n",
+        ),
+        Invalid(
+            "import torch\ntorch.cuda.reset_peak_memory_stats()\n",
+            "import torch\nif torch.accelerator.is_available():\n    torch.accelerator.reset_peak_memory_stats()\n",
+        ),
+        Invalid(
+            "import torch\nfree, total = torch.cuda.mem_get_info()\n",
+            "import torch\nfree, total = torch.cuda.mem_get_info() if torch.cuda.is_available() "
+            "else torch.accelerator.get_memory_info()\n",
+        ),
+        Invalid("import torch\nused = torch.cuda.memory_allocated(rank)\n", None),
+    )
+
+    def check(self, module: Module) -> Iterator[Match]:
+        """Yields calls of the memory functions off the CUDA-only path."""
+        found = list(calls(module, handled_by(self.ID)))
+        inner: dict[ast.stmt, list[Edit]] = {}
+        for call, name in found:
+            statement = statement_of(module, call)
+            if statement is not None and is_portable(device_argument(call)) and name != "mem_get_info":
+                inner[statement] = [module.replace(call, _twin(module, call, name))]
+        fixes = guarded(module, inner, AVAILABLE, inner)
+        for call, name in found:
+            fix = fixes.get(module.statement(call))
+            if fix is None and name == "mem_get_info":
+                if is_portable(device_argument(call)):
+                    fix = elsewhere(module, call, _twin(module, call, "get_memory_info"), AVAILABLE)
+            elif fix is None and not is_portable(device_argument(call)) and statement_of(module, call):
+                fix = guarded(module, [module.statement(call)])[module.statement(call)]
+            elif fix is None and is_portable(device_argument(call)):
+                text = f"{_twin(module, call, name)} if {spell(module, AVAILABLE)}() else 0"
+                fix = imported(module, [module.replace(call, parenthesised(module, call, text))], AVAILABLE)
+            advice = None if fix else Grade.ADVICE
+            yield Match(*module.span(call), fix=fix, grade=advice, note=None if fix else _NOTE)
+
+
+def _twin(module: Module, call: ast.Call, name: str) -> str:
+    device = device_argument(call)
+    function = spell(module, f"torch.accelerator.{_TWIN.get(name, name)}")
+    return f"{function}({module.text(device) if device is not None else ''})"
