@@ -42,7 +42,7 @@ class NameAmpDevice(PythonRule):
     NAME = "name-amp-device"
     FAMILY = "C"
     MESSAGE = "torch.cuda.amp is for CUDA alone and deprecated; torch.amp takes the device"
-    TRIGGERS = ("amp", "autocast", "GradScaler", "custom_fwd", "custom_bwd")
+    TRIGGERS = ("autocast", "GradScaler", "custom_fwd", "custom_bwd")
     COVERS = ("C1", "C3", "C5")
     VALID = (
         "import torch\nwith torch.amp.autocast('cuda'):\n    pass\n",

@@ -27,7 +27,7 @@ class ResolveAutocastDevice(PythonRule):
     (``enabled=... != "cpu"``). Without a dtype TorchTPU would take float16, which has no gradient scaler there, so float16
     is kept on CUDA and bfloat16 taken elsewhere, whether float16 was written out or the default.
 
-    Not covered: a dtype held in a variable (TPU306 sees to the choice itself).
+    Not covered: a dtype held in a variable (TPU205 sees to the choice itself).
     """
 
     ID = "TPU302"

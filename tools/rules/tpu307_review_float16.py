@@ -31,7 +31,7 @@ class ReviewFloat16(PythonRule):
     FAMILY = "C"
     GRADE = Grade.ADVICE
     MESSAGE = "float16 is converted around every product on a TPU and underflows without a scaler; use bfloat16 there"
-    TRIGGERS = (".half(", "float16", "fp16", "half", "16-mixed")
+    TRIGGERS = (".half(", "float16", "fp16", "torch.half", "16-mixed", '"half"', "'half'")
     COVERS = ("C2", "C10", "C11", "C13")
     VALID = (
         "import torch\nif x.dtype == torch.float16:\n    pass\n",

@@ -30,7 +30,7 @@ class MapCheckpointToCpu(PythonRule):
     NAME = "map-checkpoint-to-cpu"
     FAMILY = "E"
     MESSAGE = "without map_location a file saved on CUDA only opens on CUDA"
-    TRIGGERS = ("torch", "load")
+    TRIGGERS = ("load(", "load_state_dict", "load_url(")
     COVERS = ("E1", "E2")
     VALID = (
         "import torch\nstate = torch.load(path, map_location='cpu')\nmodel.load_state_dict(state)\n",

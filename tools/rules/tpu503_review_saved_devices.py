@@ -24,7 +24,7 @@ class ReviewSavedDevices(PythonRule):
     FAMILY = "E"
     GRADE = Grade.ADVICE
     MESSAGE = "tensors are saved with the device they are on, which another machine may not have"
-    TRIGGERS = ("torch", "save")
+    TRIGGERS = ("save(",)
     COVERS = ("E4", "E5")
     VALID = (
         "import torch\ntorch.save({k: v.cpu() for k, v in model.state_dict().items()}, path)\n",

@@ -23,7 +23,7 @@ class FetchFromAnyDevice(PythonRule):
     NAME = "fetch-from-any-device"
     FAMILY = "E"
     MESSAGE = "only CUDA tensors are fetched to the CPU here"
-    TRIGGERS = ("is_cuda", "cuda")
+    TRIGGERS = (".is_cuda", '"cuda', "'cuda")
     COVERS = ("E6",)
     VALID = (
         "if x.device.type != 'cpu':\n    x = x.cpu()\n",

@@ -29,7 +29,7 @@ class KeepInductorOptions(PythonRule):
     NAME = "keep-inductor-options"
     FAMILY = "Q"
     MESSAGE = "this argument of torch.compile is for Inductor; TorchTPU refuses it"
-    TRIGGERS = ("compile",)
+    TRIGGERS = ("torch.compile", "inductor", "reduce-overhead", "max-autotune", "dynamic=True")
     COVERS = ("Q1", "Q5")
     VALID = (
         "import torch\nmodel = torch.compile(model)\nother = torch.compile(model, mode='default', fullgraph=True)\n",

@@ -38,7 +38,7 @@ class KeepTiedWeights(PythonRule):
     FAMILY = "M"
     GRADE = Grade.UNSAFE
     MESSAGE = "these weights are tied, and moving the model to a TPU unties them silently"
-    TRIGGERS = (".weight",)
+    TRIGGERS = (".weight =", ".weight=", ".bias =")
     COVERS = ("M2",)
     VALID = (
         "import torch\ntorch.__future__.set_swap_module_params_on_conversion(True)\nself.a.weight = self.b.weight\n",
