@@ -113,6 +113,8 @@ def _run(
     if spec.verbose:
         variables[device.VERBOSE_VARIABLE] = "1"
     env, withheld = environment.build(private, python, spec.cwd, variables, spec.env, spec.max_steps)
+    if box.on:
+        env = {**sandbox.OFFLINE, **env}
     record = Record(spec.cwd)
     supervisor = Supervisor(
         spec,

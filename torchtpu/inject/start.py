@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict
 from types import ModuleType
 
 from torchtpu.inject import failures, imports, processes, steps, warned, writer
@@ -19,6 +18,8 @@ def _guard(name: str, action: Callable[[], None]) -> None:
 
 
 def _bring_up() -> None:
+    from dataclasses import asdict
+
     from torchtpu import device
 
     if "XLA_FLAGS" not in os.environ:

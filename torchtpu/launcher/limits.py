@@ -65,6 +65,18 @@ def proportional_memory(pids: Iterable[int]) -> int:
     return total
 
 
+def inner_pids(pids: Iterable[int]) -> set[int]:
+    """Returns the ids by which processes know themselves, which in a sandbox are not the ones outside."""
+    found = set()
+    for pid in pids:
+        try:
+            lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+        except OSError:
+            continue
+        found |= {int(line.split()[-1]) for line in lines if line.startswith("NSpid:")}
+    return found
+
+
 def oom_kills() -> int:
     """Returns how many processes the kernel has killed for want of memory since it started."""
     try:

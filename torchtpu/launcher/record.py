@@ -40,7 +40,6 @@ class _Process:
     device_steps: int = 0
     device_ops: int | None = None
     signal: int | None = None
-    ended: bool = False
     stopped: float | None = None
 
 
@@ -120,9 +119,6 @@ class Record:
         process = self.processes[event.pid]
         process.stopped = process.stopped or event.time
 
-    def _end(self, event: Event) -> None:
-        self.processes[event.pid].ended = True
-
     def _note(self, event: Event) -> None:
         text = str(event.data["message"])
         if event.data["kind"] == "injection":
@@ -166,12 +162,13 @@ class Record:
         """Whether a process was ended at its number of steps."""
         return any(process.stopped for process in self.processes.values())
 
-    def overdue(self, now: float, grace: float) -> bool:
-        """Says whether a process that was ended at its steps is still there."""
-        return any(
-            process.stopped is not None and not process.ended and now - process.stopped > grace
-            for process in self.processes.values()
-        )
+    def overdue(self, now: float, grace: float) -> set[int]:
+        """Returns the processes that were told to end at their steps longer ago than that; they may be gone."""
+        return {
+            pid
+            for pid, process in self.processes.items()
+            if process.stopped is not None and now - process.stopped > grace
+        }
 
     def exception(self) -> ExceptionEvent | None:
         """Returns the exception that came first, a launcher's own only when there is no other."""
@@ -196,11 +193,17 @@ class Record:
 
     def stack(self, folder: Path) -> tuple[Frame, ...]:
         """Returns the user's frames of the stacks that were dumped, those of the most telling thread."""
-        for path in sorted(folder.glob("*.stacks"), key=lambda path: path.stat().st_mtime):
+        for path in sorted(folder.glob("*.stacks"), key=self._telling, reverse=True):
             frames = _users_frames(path, self.root)
             if frames:
                 return frames
         return ()
+
+    def _telling(self, path: Path) -> tuple[bool, bool, int, float]:
+        # A process that died comes first, then one that trains; of those that wait for each other, the youngest.
+        process = self.processes.get(int(path.stem), _Process())
+        died = _DEATH.search(path.read_bytes()[: 64 * 1024]) is not None
+        return died, process.role == "program", process.steps, path.stat().st_mtime
 
 
 def _users_frames(path: Path, root: Path) -> tuple[Frame, ...]:

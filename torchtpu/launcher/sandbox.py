@@ -22,6 +22,8 @@ _SECRETS = (
 )  # fmt: skip
 _DEVICES = ("/dev/vfio", "/dev/accel0", "/dev/accel1", "/dev/accel2", "/dev/accel3")
 _MAX_ENTRIES = 256
+# Without a network these libraries use what is on disk at once instead of trying until they give up.
+OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "WANDB_MODE": "offline"}
 _ROOT_CAPABILITIES = ("CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_CHOWN")
 
 

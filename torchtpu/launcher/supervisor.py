@@ -181,7 +181,7 @@ class Supervisor:
             or self._space()
             or self._noise()
             or self._stillness(usage)
-            or self._overdue()
+            or self._overdue(usage)
         )
 
     def _time(self) -> Stop | None:
@@ -214,8 +214,9 @@ class Supervisor:
             return None
         return Stop(Outcome.HANG, f"{self.spec.idle_limit:g} s")
 
-    def _overdue(self) -> Stop | None:
-        if not self.record.overdue(time.time(), self.spec.grace):
+    def _overdue(self, usage: limits.Usage) -> Stop | None:
+        late = self.record.overdue(time.time(), self.spec.grace)
+        if not late or not late & limits.inner_pids(usage.processes):
             return None
         return Stop(Outcome.STOPPED_AT_STEPS, f"did not end itself within {self.spec.grace:g} s")
 
