@@ -57,17 +57,25 @@ def open_source(path: str, data: bytes) -> SourceFile:
     return Notebook(path, data) if path.endswith(".ipynb") else SourceFile(path, data, python=path.endswith(".py"))
 
 
-def examine(path: str, data: bytes, project: Project, rules: Sequence[Rule]) -> Examined:
-    """Runs the rules over one file's bytes."""
+def examine(path: str, data: bytes, project: Project, rules: Sequence[Rule], *, whole: bool = True) -> Examined:
+    """Runs the rules over one file's bytes.
+
+    Args:
+        path: decides what kind of file it is.
+        data: its bytes.
+        project: facts about the repository.
+        rules: those to run.
+        whole: see ``Module``.
+    """
     seen = Examined()
-    awake = [rule for rule in rules if _applies(rule, path) and rule.triggered(data)]
+    awake = triggered([rule for rule in rules if _applies(rule, path)], data)
     if not awake:
         return seen
     try:
         seen.source = open_source(path, data)
         module = None
         if any(isinstance(rule, PythonRule) for rule in awake):
-            module = Module(seen.source, project, _interest(tuple(awake)))
+            module = Module(seen.source, project, _interest(tuple(awake)), whole=whole)
             seen.parsed = True
     except Unreadable as problem:
         seen.skipped.append(Skipped(path=path, reason=problem.reason, line=problem.line))
@@ -183,9 +191,22 @@ def _applies(rule: Rule, path: str) -> bool:
     return is_python(path) if isinstance(rule, PythonRule) else isinstance(rule, TextRule) and rule.reads(path)
 
 
+def triggered(rules: Sequence[Rule], data: bytes) -> list[Rule]:
+    """The rules that can have a finding in the file at all; each word is looked for once."""
+    present: dict[str, bool] = {}
+    cuda = b"cuda" in data
+
+    def holds(word: str) -> bool:
+        if word not in present:
+            present[word] = (cuda or "cuda" not in word) and word.encode() in data
+        return present[word]
+
+    return [rule for rule in rules if any(map(holds, rule.TRIGGERS))]
+
+
 @lru_cache(maxsize=256)
-def _interest(rules: tuple[Rule, ...]) -> re.Pattern[str]:
-    return interest(list(rules))
+def _interest(rules: tuple[Rule, ...]) -> tuple[str, ...]:
+    return interest(rules)
 
 
 def _silenced(rule: Rule, match: Match, source: SourceFile) -> bool:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import ast
 import bisect
-import re
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TypeVar
 
+from tools.carve import carve
 from tools.edits import Edit
 from tools.names import Names
 from tools.project import Project
-from tools.source import SourceFile, parse
+from tools.source import SourceFile, Unreadable, parse
 
 Node = TypeVar("Node", bound=ast.AST)
 
@@ -28,56 +29,41 @@ class Module:
     Args:
         source: the file.
         project: facts about the repository around it.
-        interest: matches the words that make a line worth looking at.
+        interest: the words that make a line worth looking at.
+        whole: whether bodies without such a word are parsed too; a scan does without them in long files, and so does
+            not see a syntax error in one.
 
     Raises:
         Unreadable: if the file does not parse.
     """
 
-    def __init__(self, source: SourceFile, project: Project, interest: re.Pattern[str]) -> None:
+    def __init__(self, source: SourceFile, project: Project, interest: Sequence[str], *, whole: bool = True) -> None:
         self.source = source
         self.project = project
-        self.tree = parse(source)
+        self.tree = parse(source) if whole or len(source.text) < _LONG else _parse_carved(source, interest)
         self._parents: dict[ast.AST, ast.AST] = {}
-        self._by_type: dict[type[ast.AST], list[ast.AST]] = {}
-        self._lines = self._interesting_lines(interest)
+        self._by_type: dict[type[ast.AST], list[ast.AST]] = defaultdict(list)
+        self._lines = _lines_with(source, (*interest, "import"))
         self._visit(self.tree)
 
-    def _interesting_lines(self, interest: re.Pattern[str]) -> list[int]:
-        starts, lines = self.source.starts, []
-        previous = 0
-        for match in interest.finditer(self.source.text):
-            line = bisect.bisect_right(starts, match.start())
-            if line != previous:
-                lines.append(line)
-                previous = line
-        return lines
-
-    def _touches(self, first: int, last: int) -> bool:
-        index = bisect.bisect_left(self._lines, first)
-        return index < len(self._lines) and self._lines[index] <= last
-
     def _visit(self, root: ast.AST) -> None:
+        parents, by_type, lines = self._parents, self._by_type, self._lines
+        last_line = lines[-1] if lines else 0
         pending = [root]
-        parents, by_type = self._parents, self._by_type
         while pending:
             node = pending.pop()
-            by_type.setdefault(type(node), []).append(node)
-            children: list[ast.AST] = []
-            for field in node._fields:
-                value = getattr(node, field, None)
-                if isinstance(value, list):
-                    children += [item for item in value if isinstance(item, ast.AST)]
-                elif isinstance(value, ast.AST) and not isinstance(value, ast.expr_context):
-                    children.append(value)
-            for child in reversed(children):
-                last = getattr(child, "end_lineno", None)
-                if last is not None:
-                    first = child.lineno  # type: ignore[attr-defined]
+            by_type[type(node)].append(node)
+            children = _children(node)
+            while children:
+                child = children.pop()
+                end = getattr(child, "end_lineno", None)
+                if end is not None:
                     decorators = getattr(child, "decorator_list", None)
-                    if decorators:
-                        first = min(first, decorators[0].lineno)
-                    if not self._touches(first, last):
+                    first = decorators[0].lineno if decorators else child.lineno  # type: ignore[attr-defined]
+                    if first > last_line:
+                        continue
+                    index = bisect.bisect_left(lines, first)
+                    if index == len(lines) or lines[index] > end:
                         continue
                 parents[child] = node
                 pending.append(child)
@@ -168,6 +154,46 @@ class Module:
         for node in self.nodes(ast.Attribute, ast.Name, ast.Call):
             if self.names.qualify(node) in dotted and self.qualify(node) in dotted:
                 yield node
+
+
+def _children(node: ast.AST) -> list[ast.AST]:
+    """Nodes one level down in source order, without expression contexts."""
+    children: list[ast.AST] = []
+    for field in node._fields:
+        value = getattr(node, field, None)
+        if value.__class__ is list:
+            children += [item for item in value if isinstance(item, ast.AST)]
+        elif isinstance(value, ast.AST) and not isinstance(value, ast.expr_context):
+            children.append(value)
+    return children
+
+
+def _lines_with(source: SourceFile, words: Sequence[str]) -> list[int]:
+    """Sorted numbers of the lines that hold one of the words."""
+    text, starts = source.text, source.starts
+    lines: set[int] = set()
+    for word in words:
+        place = text.find(word)
+        while place >= 0:
+            line = bisect.bisect_right(starts, place)
+            lines.add(line)
+            place = text.find(word, starts[line]) if line < len(starts) else -1
+    return sorted(lines)
+
+
+_LONG = 16_000
+"""Characters from which leaving out bodies saves more than it costs."""
+
+
+def _parse_carved(source: SourceFile, interest: Sequence[str]) -> ast.Module:
+    if "\r" in source.text:
+        return parse(source)
+    # A local import matters only to the function it is in, save where it is what makes `torch` a name of this file.
+    lines = _lines_with(source, (*interest, "import torch", "from torch"))
+    try:
+        return parse(source, carve(source.text, source.starts, lines))
+    except Unreadable:
+        return parse(source)
 
 
 def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> frozenset[str]:

@@ -77,7 +77,7 @@ class Project:
                     data = (self.root / path).read_bytes()
                 except OSError:
                     continue
-                if _CUDA_METHOD.search(data):
+                if b"def cuda" in data and _CUDA_METHOD.search(data):
                     found.append(path)
         return frozenset(found)
 
@@ -102,7 +102,7 @@ class TextProject(Project):
         return frozenset(path for path, data in self.texts.items() if _CUDA_METHOD.search(data))
 
 
-_CUDA_METHOD = re.compile(rb"^[ \t]+def[ \t]+cuda[ \t]*\(", re.MULTILINE)
+_CUDA_METHOD = re.compile(rb"^[ \t]+def cuda[ \t]*\(", re.MULTILINE)
 
 
 def _link(path: str, root: str) -> str:

@@ -69,25 +69,37 @@ _CHUNK = 48
 
 def _parts(project: Project, paths: list[str], rules: list[Rule], jobs: int) -> Iterator[_Part]:
     chunks = [paths[i : i + _CHUNK] for i in range(0, len(paths), _CHUNK)]
-    work = [(project, chunk, tuple(rule.ID for rule in rules)) for chunk in chunks]
     if jobs < 2 or len(chunks) < 2:
-        yield from map(_examine_chunk, work)
+        yield from (_examine_chunk(project, rules, chunk) for chunk in chunks)
         return
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
-    with context.Pool(min(jobs, len(chunks))) as pool:
-        yield from pool.imap_unordered(_examine_chunk, work)
+    settings = (project, tuple(rule.ID for rule in rules))
+    with context.Pool(min(jobs, len(chunks)), _start_worker, settings) as pool:
+        yield from pool.imap_unordered(_work, chunks)
 
 
-def _examine_chunk(work: tuple[Project, list[str], tuple[str, ...]]) -> _Part:
-    project, paths, ids = work
-    rules = [rule for rule in selected() if rule.ID in ids]
+_worker: tuple[Project, list[Rule]] | None = None
+"""What a worker process works with; set once so that facts about the project are found once a process."""
+
+
+def _start_worker(project: Project, ids: tuple[str, ...]) -> None:
+    global _worker
+    _worker = project, [rule for rule in selected() if rule.ID in ids]
+
+
+def _work(paths: list[str]) -> _Part:
+    assert _worker is not None
+    return _examine_chunk(*_worker, paths)
+
+
+def _examine_chunk(project: Project, rules: list[Rule], paths: list[str]) -> _Part:
     parsed, findings, skipped = 0, list[Finding](), list[Skipped]()
     with _without_collector():
         for path in paths:
             data = _read(project.root / path, path, skipped)
             if data is None:
                 continue
-            seen = examine(path, data, project, rules)
+            seen = examine(path, data, project, rules, whole=False)
             parsed += seen.parsed
             skipped += seen.skipped
             if seen.source is not None:

@@ -10,6 +10,7 @@ import re
 import tokenize
 import warnings
 from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 
 MAX_BYTES = 4 * 1024 * 1024
@@ -69,7 +70,11 @@ class SourceFile:
     @cached_property
     def starts(self) -> list[int]:
         """Offset of each line's first character."""
-        return [0, *(match.end() for match in _LINE_END.finditer(self.text))]
+        # newline="" ends lines where Python does (\\n, \\r, \\r\\n) and keeps the endings; this runs in C.
+        ends = list(accumulate(map(len, io.StringIO(self.text, newline="")), initial=0))
+        if len(ends) > 1 and not self.text.endswith(("\n", "\r")):
+            ends.pop()
+        return ends
 
     @cached_property
     def newline(self) -> str:
@@ -124,8 +129,12 @@ def read(path: Path, relative: str, *, python: bool = True) -> SourceFile:
     return SourceFile(relative, data, python=python)
 
 
-def parse(source: SourceFile) -> ast.Module:
+def parse(source: SourceFile, text: str | None = None) -> ast.Module:
     """Parses Python source.
+
+    Args:
+        source: the file.
+        text: what to parse in place of the file's own text.
 
     Raises:
         Unreadable: with the line, and a hint where the file looks like Python 2.
@@ -133,7 +142,7 @@ def parse(source: SourceFile) -> ast.Module:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return ast.parse(source.text)
+            return ast.parse(source.text if text is None else text)
     except SyntaxError as error:
         hint = " (Python 2?)" if _PYTHON_2.search(source.text) else ""
         raise Unreadable(f"syntax error: {error.msg}{hint}", error.lineno) from error

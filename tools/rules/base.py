@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import fnmatch
-import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -94,11 +93,6 @@ class Rule(ABC):
     VALID: ClassVar[tuple[str | Valid, ...]] = ()
     INVALID: ClassVar[tuple[Invalid, ...]] = ()
 
-    @classmethod
-    def triggered(cls, data: bytes) -> bool:
-        """Whether the file can have a finding at all."""
-        return any(trigger.encode() in data for trigger in cls.TRIGGERS)
-
 
 class PythonRule(Rule):
     """A rule for Python source, scripts and notebook cells alike."""
@@ -128,7 +122,7 @@ class TextRule(Rule):
         """Yields the places found in one file."""
 
 
-def interest(rules: list[Rule]) -> re.Pattern[str]:
-    """Matches what makes a line worth visiting for these rules: one of their triggers, or an import."""
-    words = sorted({re.escape(t) for rule in rules if isinstance(rule, PythonRule) for t in rule.TRIGGERS})
-    return re.compile("|".join([*words, r"(?m:^[ \t]*(?:from|import)[ \t])"]))
+def interest(rules: Sequence[Rule]) -> tuple[str, ...]:
+    """The words that make a line worth visiting for these rules: their triggers, without those that hold another."""
+    words = {trigger for rule in rules if isinstance(rule, PythonRule) for trigger in rule.TRIGGERS}
+    return tuple(sorted(word for word in words if not any(other in word for other in words - {word})))

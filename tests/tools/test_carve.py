@@ -1,0 +1,94 @@
+"""Bodies of no interest are left out, and what stays keeps its place."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from tools.carve import carve
+from tools.engine import examine
+from tools.project import TextProject
+from tools.rules import all_rules
+from tools.source import SourceFile
+
+TEXT = '''"""Top."""
+import os
+
+
+@decorate(
+    [1, 2],
+)
+def quiet(
+    a: dict[str, int] = {"x": 1},
+) -> None:
+    """Says
+def nothing():
+    of interest."""
+    return [
+        1,
+    ]
+    # a comment that ends the body
+
+
+class Holder:
+    def loud(self):
+        call("cuda")
+
+    async def calm(self): # why
+        for x in y:
+            z()
+
+    def short(self): return 1
+
+
+VALUE = """
+def not_code(): pass
+"""
+def last():
+    pass
+'''
+
+
+def carved(text: str, *words: str) -> str:
+    lines = [n for n, line in enumerate(text.split("\n"), 1) if any(word in line for word in words)]
+    return carve(text, SourceFile("a.py", text.encode()).starts, lines)
+
+
+def test_what_stays_keeps_line_and_column() -> None:
+    short = carved(TEXT, "cuda")
+    assert len(short) < len(TEXT)
+    whole = {(n.name, n.lineno, n.end_lineno) for n in ast.walk(ast.parse(TEXT)) if isinstance(n, ast.FunctionDef)}
+    left = {(n.name, n.lineno, n.end_lineno) for n in ast.walk(ast.parse(short)) if isinstance(n, ast.FunctionDef)}
+    assert left == whole
+    place = next(n for n in ast.walk(ast.parse(short)) if isinstance(n, ast.Constant) and n.value == "cuda")
+    assert TEXT.split("\n")[place.lineno - 1][place.col_offset :].startswith('"cuda"')
+
+
+def test_only_quiet_bodies_go() -> None:
+    short = carved(TEXT, "cuda")
+    assert 'call("cuda")' in short and "return 1" in short and "def not_code(): pass" in short
+    assert "of interest" not in short and "z()" not in short
+
+
+def test_everything_of_interest_leaves_all() -> None:
+    assert carved(TEXT, "") == TEXT
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        "def f():\n    x = (\n1)\n    return 'x'\n",
+        "def f():\n    x = 1 + \\\n2\n    return x\n",
+        "def f():\n    return '''\ndef g():\n'''\n",
+        "x = 1\nif x:\n\tdef f():\n\t\treturn 2\n",
+    ],
+)
+def test_findings_are_those_of_the_whole_file(odd: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tools.module._LONG", 0)
+    data = (odd + "import torch\nx = torch.ones(1).cuda()\n").encode()
+    project = TextProject(Path(), texts={"a.py": data})
+    whole = examine("a.py", data, project, all_rules())
+    short = examine("a.py", data, project, all_rules(), whole=False)
+    assert whole.matches and short.matches == whole.matches
