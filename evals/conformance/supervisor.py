@@ -58,19 +58,54 @@ def _last_words(log: Path, case: str | None) -> str:
     return " | ".join(fatal[:3])[:600] or own[-300:].strip()
 
 
-def _wait(child: subprocess.Popen[bytes], results: Path, limit: float, start_limit: float) -> bool:
+def _cpu_seconds(pid: int) -> float:
+    """Returns the processor time a child used, or 0 when it is gone."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@dataclass
+class _Watch:
+    """Tells a hung child from one that a busy machine starves.
+
+    A child has its limit in processor time. One that waits, and so uses none, has the same limit
+    in wall time.
+    """
+
+    pid: int
+    limit: float
+    idle_since: float = 0.0
+    cpu_at_progress: float = 0.0
+    cpu_seen: float = 0.0
+
+    def progressed(self) -> None:
+        self.idle_since = time.monotonic()
+        self.cpu_at_progress = self.cpu_seen = _cpu_seconds(self.pid)
+
+    def hung(self) -> bool:
+        now, used = time.monotonic(), _cpu_seconds(self.pid)
+        # A deadlocked child's other threads still poll now and then.
+        if used - self.cpu_seen > 0.02 * (now - self.idle_since):
+            self.idle_since, self.cpu_seen = now, used
+        return used - self.cpu_at_progress > self.limit or now - self.idle_since > self.limit
+
+
+def _wait(child: subprocess.Popen[bytes], results: Path, limit: float) -> bool:
     """Waits for the child while it makes progress; returns False when it had to be killed."""
-    seen, since = results.stat().st_size, time.monotonic()
+    watch, seen = _Watch(child.pid, limit), -1
     while child.poll() is None:
-        time.sleep(0.2)
         size = results.stat().st_size
         if size != seen:
-            seen, since = size, time.monotonic()
-        allowed = limit if seen else start_limit
-        if time.monotonic() - since > allowed:
+            seen = size
+            watch.progressed()
+        elif watch.hung():
             child.kill()
             child.wait()
             return False
+        time.sleep(0.5)
     return True
 
 
@@ -80,7 +115,6 @@ def run(
     names: Sequence[str],
     *,
     limit: float = 120.0,
-    start_limit: float = 180.0,
     batch: int = 33,
     environ: dict[str, str] | None = None,
     report: Callable[[dict[str, Any]], None] | None = None,
@@ -91,8 +125,7 @@ def run(
         suite: A name from ``suites.NAMES``.
         mode: ``eager``, ``fuse`` or ``compile``.
         names: The cases to run.
-        limit: Seconds one case may take.
-        start_limit: Seconds until the first case starts.
+        limit: Seconds of processor time one case may take, and of waiting without any.
         batch: Cases a child runs before the next child takes over, which bounds its memory.
         environ: Variables for the children besides this process's own.
         report: Called with every result as it comes.
@@ -103,7 +136,7 @@ def run(
     found: list[dict[str, Any]] = []
     left = list(names)
     while left:
-        for line in _child(suite, mode, left[:batch], limit, start_limit, environ or {}):
+        for line in _child(suite, mode, left[:batch], limit, environ or {}):
             found.append(line)
             if report is not None:
                 report(line)
@@ -117,7 +150,6 @@ def _child(
     mode: str,
     names: Sequence[str],
     limit: float,
-    start_limit: float,
     environ: dict[str, str],
 ) -> Iterator[dict[str, Any]]:
     with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
@@ -139,7 +171,7 @@ def _child(
                 stdout=output,
                 stderr=subprocess.STDOUT,
             )
-            in_time = _wait(child, results, limit, start_limit)
+            in_time = _wait(child, results, limit)
         progress = _read(results)
         yield from progress.lines
         if progress.ended:

@@ -9,6 +9,8 @@ import torch
 
 Kernel = Callable[..., Any]
 _KEY = "PrivateUse1"
+# torch leaves this class without types.
+_library: Any = torch.library.Library
 
 
 class Registry:
@@ -19,7 +21,7 @@ class Registry:
     """
 
     def __init__(self) -> None:
-        self._libraries: dict[str, torch.library.Library] = {}
+        self._libraries: dict[str, Any] = {}
         self._keys = torch._C.DispatchKeySet(torch._C.DispatchKey.PrivateUse1)
         self.names: list[str] = []
 
@@ -46,6 +48,6 @@ class Registry:
         namespace, _, operator = name.partition("::")
         library = self._libraries.get(namespace)
         if library is None:
-            library = self._libraries[namespace] = torch.library.Library(namespace, "IMPL")
+            library = self._libraries[namespace] = _library(namespace, "IMPL")
         library.impl(operator, kernel, _KEY, allow_override=True)
         self.names.append(name)
