@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from tools.edits import Edit, Fix
 from tools.guards import dotted, is_cuda_test, on_cuda_path
 from tools.module import Module, string
-from tools.rewrite import cuda_test, device, parenthesised, spell
+from tools.rewrite import AVAILABLE, cuda_test, device, parenthesised, spell
 from tools.rules.base import Invalid, Match, PythonRule
 
 _DEFAULT = "torch.distributed.get_default_backend_for_device"
@@ -34,7 +34,7 @@ class ChooseBackend(PythonRule):
     NAME = "choose-backend"
     FAMILY = "D"
     MESSAGE = "the process group's backend is nccl, which is for CUDA alone"
-    TRIGGERS = ("nccl", "NCCL")
+    TRIGGERS = ("nccl", "NCCL", "gloo")
     COVERS = ("D3", "D4", "D5", "D22")
     VALID = (
         "import torch\ntorch.distributed.init_process_group('gloo')\n",
@@ -71,6 +71,15 @@ class ChooseBackend(PythonRule):
             count=2,
         ),
         Invalid(
+            "import torch\nif torch.cuda.is_available():\n    backend = 'nccl'\nelse:\n    backend = 'gloo'\n"
+            "other_backend = 'nccl' if device.type == 'cuda' else 'gloo'\n"
+            "third_backend = 'nccl' if torch.cuda.is_available() and not args.cpu else 'gloo'\n",
+            f"import torch\n\n{_TOP}if torch.cuda.is_available():\n    backend = 'nccl'\nelse:\n    backend = {_CALL}\n"
+            "other_backend = torch.distributed.get_default_backend_for_device(device.type)\n"
+            f"third_backend = {_CALL} if torch.accelerator.is_available() and not args.cpu else 'gloo'\n",
+            count=3,
+        ),
+        Invalid(
             "import torch\ntorch.distributed.init_process_group('cpu:gloo,cuda:nccl')\n",
             f"import torch\n\n{_TOP}torch.distributed.init_process_group('cpu:gloo,cuda:nccl' if torch.cuda.is_available() "
             f"else {_CALL})\n",
@@ -83,30 +92,74 @@ class ChooseBackend(PythonRule):
     )
 
     def check(self, module: Module) -> Iterator[Match]:
-        """Yields NCCL literals in places that choose a backend."""
+        """Yields places that choose NCCL, or gloo for want of CUDA."""
         for literal in module.nodes(ast.Constant):
-            text = string(literal)
-            if text is None or not (text.lower() == "nccl" or re.search(r"\bcuda:nccl\b", text)):
+            text = string(literal) or ""
+            if text.lower() == "nccl" or re.search(r"\bcuda:nccl\b", text):
+                place, edits = _nccl(module, literal, text)
+            elif text == "gloo":
+                place, edits = literal, _gloo(module, literal)
+            else:
                 continue
-            choice = _choice(module, literal)
-            if _means_backend(module, choice) and not on_cuda_path(module, choice):
-                if choice is not literal or not on_cuda_path(module, literal):
-                    start, end = module.span(choice)
-                    yield Match(start, end, fix=Fix(tuple(_edits(module, choice, text))))
+            if edits:
+                yield Match(*module.span(place), fix=Fix(tuple(edits)))
 
 
-def _choice(module: Module, literal: ast.expr) -> ast.expr:
-    """The literal, or the conditional expression that picks it by CUDA's or NCCL's availability and gloo otherwise."""
-    parent = module.parent(literal)
-    if isinstance(parent, ast.IfExp) and literal is parent.body and string(parent.orelse) == "gloo":
-        if is_cuda_test(module, parent.test) or _asks_nccl(module, parent.test):
-            return parent
-    return literal
+def _nccl(module: Module, literal: ast.expr, text: str) -> tuple[ast.expr, list[Edit]]:
+    """The place that is changed for an NCCL literal, and how: the choice between it and gloo where there is one."""
+    choice = module.parent(literal)
+    if isinstance(choice, ast.IfExp) and literal is choice.body and string(choice.orelse) == "gloo":
+        if _means_backend(module, choice) and not on_cuda_path(module, choice):
+            subject = _asked(module, choice.test)
+            if subject is not None:
+                return choice, _default(module, choice, subject)
+            calls = _availability_calls(module, choice.test)
+            if calls and is_cuda_test(module, choice.test, flags=False):
+                widened = [module.replace(c.func, spell(module, AVAILABLE)) for c in calls]
+                return choice, [*_default(module, literal, ""), *widened]
+    if _means_backend(module, literal) and not on_cuda_path(module, literal):
+        return literal, _edits(module, literal, text)
+    return literal, []
 
 
-def _asks_nccl(module: Module, test: ast.expr) -> bool:
-    name = module.qualify(test.func) if isinstance(test, ast.Call) else None
-    return name is not None and name.endswith("is_nccl_available")
+def _gloo(module: Module, literal: ast.expr) -> list[Edit]:
+    subject = _without_cuda(module, literal)
+    return _default(module, literal, subject) if subject is not None and _means_backend(module, literal) else []
+
+
+def _default(module: Module, place: ast.expr, subject: str) -> list[Edit]:
+    """Puts the default backend in a place: that of the device ``subject`` names, or of the resolved one."""
+    name, edits = (subject, []) if subject else device(module, place)
+    return [module.replace(place, f"{spell(module, _DEFAULT)}({name})"), *edits]
+
+
+def _asked(module: Module, test: ast.expr) -> str | None:
+    """What a test for CUDA asks: a variable's device (its text), the machine (empty), or something else (None)."""
+    if isinstance(test, ast.Call):
+        name = module.qualify(test.func) or ""
+        return "" if name == "torch.cuda.is_available" or name.endswith("is_nccl_available") else None
+    if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq):
+        if string(test.comparators[0]) == "cuda" and dotted(test.left):
+            return module.text(test.left)
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+        return "" if all(_asked(module, value) == "" for value in test.values) else None
+    return None
+
+
+def _without_cuda(module: Module, literal: ast.expr) -> str | None:
+    """For a literal in the else branch of a test for CUDA whose other branch takes NCCL: what the test asks."""
+    child: ast.AST = literal
+    for parent in module.ancestors(literal):
+        if isinstance(parent, ast.If):
+            other = child in parent.orelse and any(string(n) == "nccl" for s in parent.body for n in ast.walk(s))
+            return _asked(module, parent.test) if other else None
+        child = parent
+    return None
+
+
+def _availability_calls(module: Module, test: ast.expr) -> list[ast.Call]:
+    calls = (n for n in ast.walk(test) if isinstance(n, ast.Call))
+    return [c for c in calls if module.qualify(c.func) == "torch.cuda.is_available"]
 
 
 def _means_backend(module: Module, value: ast.expr) -> bool:
