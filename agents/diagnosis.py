@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-from agents.reach import Reach
 from agents.state import Diagnosis, Owner, RunRecord
 
 _LIMITS = {
@@ -22,13 +21,12 @@ _MISSING = re.compile(r"No module named '([\w.]+)'")
 _OUT_OF_MEMORY = re.compile(r"RESOURCE_EXHAUSTED|out of memory", re.I)
 
 
-def explain(record: RunRecord, root: Path, reach: Reach) -> Diagnosis:
+def explain(record: RunRecord, root: Path) -> Diagnosis:
     """The diagnosis of a run that did not end well.
 
     Args:
         record: The run.
         root: The migrated tree.
-        reach: Import reach over it.
     """
     kind, owner, cause, remedy = _judge(record, root)
     return Diagnosis(

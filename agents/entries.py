@@ -18,7 +18,9 @@ _FENCE = re.compile(r"^[ \t]*(```|~~~)[^\n]*\n(.*?)^[ \t]*\1", re.MULTILINE | re
 _STARTS = re.compile(r"^(?:[A-Z_][A-Z0-9_]*=\S+\s+)*(?:python[\d.]*|torchrun|accelerate\s+launch|bash|sh)\s")
 _PLACEHOLDER = re.compile(r"<[^>]+>|\[[^\]]*\]|/path/to|path/to/|\.\.\.|\$\{?\w|YOUR_|master_addr=\d")
 _TRAINING_NAMES = ("train", "main", "run", "finetune", "pretrain")
-_ASIDE = ("test", "setup", "bench", "eval", "sample", "generate", "prepare", "download", "plot", "demo", "docs", "convert")
+_ASIDE = (
+    "test", "setup", "bench", "eval", "sample", "generate", "prepare", "download", "plot", "demo", "docs", "convert",
+)  # fmt: skip
 MOST = 12
 
 
@@ -128,7 +130,8 @@ def _rate(text: str, origin: str, root: Path, reach: Reach, findings: set[str]) 
     if "torch" not in reach.modules(files):
         return None, 0.0
     score, reasons = _score(text, command, scripts, files, root, reach, findings)
-    why = f"reaches torch through {len(files)} file{'s' if len(files) != 1 else ''}" + "".join(f"; {r}" for r in reasons)
+    amount = f"{len(files)} file{'s' if len(files) != 1 else ''}"
+    why = "; ".join([f"reaches torch through {amount}", *reasons])
     return Entry(command=text, origin=origin, why=why, scripts=scripts), score
 
 

@@ -44,8 +44,10 @@ class Limits(BaseModel):
 
 
 class RepositoryFile(BaseModel):
-    """What a repository may say about itself. What is safe for the user's machine is not among it:
-    device, interpreter and sandbox are chosen on the command line only.
+    """What a repository may say about itself.
+
+    What is safe for the user's machine is not among it: device, interpreter and sandbox are chosen on
+    the command line only.
     """
 
     model_config = ConfigDict(extra="forbid")

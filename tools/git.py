@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -89,6 +90,7 @@ class Commit(BaseModel):
     findings: int
 
 
+_ADDRESS = re.compile(r"(?:https?|ssh|git|file)://|[\w.-]+@[\w.-]+:(?!//)")
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 _PR_SET_PDEATHSIG = 1
 
@@ -104,11 +106,7 @@ def _environment(private: bool, extra: Mapping[str, str]) -> dict[str, str]:
     if private:
         env |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "GIT_ATTR_NOSYSTEM": "1"}
     else:
-        env |= {
-            name: value
-            for name, value in os.environ.items()
-            if name in _KEPT or name.startswith(_KEPT_PREFIXES)
-        }
+        env |= {name: value for name, value in os.environ.items() if name in _KEPT or name.startswith(_KEPT_PREFIXES)}
     env |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", "GIT_PAGER": "cat"}
     return env | dict(extra)
 
@@ -181,7 +179,8 @@ def inspect(path: Path) -> Checkout | None:
     try:
         facts = _read(path, "rev-parse", "--is-bare-repository", "--is-inside-git-dir", "--absolute-git-dir")
     except GitError as error:
-        return _not_readable(path, error)
+        _raise_if_refused(path, error)
+        return None
     bare, inside, git_dir = facts.split("\n", 2)
     if bare != "true" and inside == "true":
         raise UserError(f"{path} is inside a .git folder.", "Name the folder of the checkout instead.")
@@ -191,7 +190,7 @@ def inspect(path: Path) -> Checkout | None:
     return checkout
 
 
-def _not_readable(path: Path, error: GitError) -> None:
+def _raise_if_refused(path: Path, error: GitError) -> None:
     if "dubious ownership" in error.stderr:
         raise UserError(
             f"Git does not trust {path}: it belongs to another user.",
@@ -252,11 +251,7 @@ def _no_filters(root: Path) -> list[str]:
     """Settings that keep `git status` from running the clean filters the user has configured."""
     names = _ask(root, "config", "--name-only", "--get-regexp", r"^filter\..*\.(clean|process)$") or ""
     filters = {name.rsplit(".", 1)[0] for name in names.splitlines()}
-    return [
-        f"{name}.{key}"
-        for name in sorted(filters)
-        for key in ("clean=", "smudge=", "process=", "required=false")
-    ]
+    return [f"{name}.{key}" for name in sorted(filters) for key in ("clean=", "smudge=", "process=", "required=false")]
 
 
 def _submodules(root: Path, head: str) -> list[str]:
@@ -321,6 +316,11 @@ def clone(url: str, into: Path) -> None:
             f"{without_password(url)} cannot be cloned: {reason.replace(url, without_password(url))}",
             "Check the address, the network and your access rights with: git ls-remote <address>",
         ) from error
+
+
+def is_address(text: str) -> bool:
+    """Whether the text is a git URL and not a path that exists."""
+    return bool(_ADDRESS.match(text)) and not Path(text).exists()
 
 
 def without_password(url: str) -> str:

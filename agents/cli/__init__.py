@@ -77,5 +77,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt

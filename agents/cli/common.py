@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec
+from typing import TYPE_CHECKING, ParamSpec
 
 import typer
 
@@ -48,7 +49,7 @@ def guarded(command: Callable[P, Exit | None]) -> Callable[P, None]:
             code = Exit.INTERRUPTED
         except BrokenPipeError:
             # The reader went away (`| head`); what is left to flush has nowhere to go.
-            sys.stdout = None  # type: ignore[assignment]
+            sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - stays open to the end of the process
             code = Exit.PASSED
         except Exception as error:  # noqa: BLE001 - the last resort: a fault of ours is kept, not shown raw
             complain_of_fault(error, None, as_json)
@@ -115,6 +116,3 @@ def interpreter(text: str | None) -> str | None:
 def commas(values: list[str] | None) -> list[str]:
     """Codes of options that may be repeated or hold several, `A,B`."""
     return [code.strip() for value in values or [] for code in value.split(",") if code.strip()]
-
-
-Printer = Callable[[Any], None]

@@ -21,13 +21,12 @@ def doctor(python: options.Python = None, json_output: options.Json = False) -> 
     checks = examine(Path(found) if found else None)
     failed = any(check.status == "fail" for check in checks)
     if json_output:
-        print_json(
-            [{"name": c.name, "status": c.status, "detail": c.detail, "repair": c.repair} for c in checks]
-        )
+        print_json([{"name": c.name, "status": c.status, "detail": c.detail, "repair": c.repair} for c in checks])
     else:
         out = console()
         for check in checks:
-            out.print(f"{check.status:<5} {check.name:<18} {check.detail}", highlight=False, markup=False, soft_wrap=True)
+            line = f"{check.status:<5} {check.name:<18} {check.detail}"
+            out.print(line, highlight=False, markup=False, soft_wrap=True)
             if check.repair:
                 out.print(f"{'':<24} {check.repair}", highlight=False, markup=False, soft_wrap=True)
     return Exit.ENVIRONMENT if failed else None

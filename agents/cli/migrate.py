@@ -16,9 +16,7 @@ from tools.errors import Exit, UserError
 if TYPE_CHECKING:
     from agents.context import Context
     from agents.runs import RunFolder
-    from agents.state import Plan, Request, State
-
-_M = options.MIGRATION
+    from agents.state import Plan, State
 
 
 @guarded
@@ -26,22 +24,9 @@ def migrate(
     source: Annotated[
         str | None, typer.Argument(help="A folder, a subfolder of a repository, or a git URL.", metavar="REPOSITORY")
     ] = None,
-    entry: Annotated[
-        list[str] | None,
-        typer.Option("--entry", "-e", metavar="COMMAND",
-                     help="What to run afterwards; may be given several times. Default: torchtpu.toml, else the best one found.",
-                     rich_help_panel=options.PROGRAM),
-    ] = None,
-    steps: Annotated[
-        int | None,
-        typer.Option("--steps", min=0, help="Stop each entry after that many optimizer steps; 0 runs to the end. Default: 50.",
-                     rich_help_panel=options.PROGRAM),
-    ] = None,
-    setup: Annotated[
-        list[str] | None,
-        typer.Option("--setup", metavar="COMMAND", help="Run this in the copy first, such as a data preparation.",
-                     rich_help_panel=options.PROGRAM),
-    ] = None,
+    entry: options.Entry = None,
+    steps: options.StepsOrDefault = None,
+    setup: options.Setup = None,
     device: options.Device = options.DeviceName.AUTO,
     python: options.Python = None,
     timeout: options.Timeout = None,
@@ -49,39 +34,24 @@ def migrate(
     memory: options.Memory = None,
     no_sandbox: options.NoSandbox = False,
     numerics: options.Numerics = options.NumericsName.FLOAT32,
-    unsafe_fixes: Annotated[
-        bool, typer.Option("--unsafe-fixes", help="Also apply fixes that may change behaviour.", rich_help_panel=_M)
-    ] = False,
+    unsafe_fixes: options.UnsafeFixes = False,
     select: options.Select = None,
     ignore: options.Ignore = None,
-    branch: Annotated[
-        str | None, typer.Option("--branch", help="Name of the branch. Default: torchtpu/migrate-<run>.", rich_help_panel=_M)
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write a patch to FILE and make no branch.", rich_help_panel=_M)
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Make no branch and run nothing; the report says what would change.", rich_help_panel=_M)
-    ] = False,
-    approve: Annotated[
-        bool, typer.Option("--approve", help="Show the plan and ask before anything is changed.", rich_help_panel=_M)
-    ] = False,
-    yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Accept the plan of a run that waits for it.", rich_help_panel=_M)
-    ] = False,
-    resume: Annotated[
-        str | None,
-        typer.Option("--resume", metavar="RUN", help="Go on with a run that was interrupted, with its own options.", rich_help_panel=_M),
-    ] = None,
+    branch: options.Branch = None,
+    out: options.Out = None,
+    dry_run: options.DryRun = False,
+    approve: options.Approve = False,
+    yes: options.Yes = False,
+    resume: options.Resume = None,
     json_output: options.Json = False,
     verbose: options.Verbose = False,
-) -> Exit | None:  # fmt: skip
+) -> Exit | None:
     """Migrate a repository, run it on the device, and report stage by stage what holds.
 
     The committed state (HEAD) is migrated, in a private copy. You get a new branch with one commit per
     rule; your files, index and configuration are not touched. A folder without git is answered with a patch.
 
-    Examples:
+    For example:
 
         torchtpu-agent migrate ./nanoGPT --entry "python train.py config/train_shakespeare_char.py"
 
@@ -129,8 +99,10 @@ def migrate(
 
 def _absolute(source: str) -> str:
     """A path as seen from anywhere, since a run may be resumed from another folder; a URL as it is."""
+    from tools.git import is_address
+
     path = Path(source).expanduser()
-    return str(path.absolute()) if path.exists() or "://" not in source and "@" not in source else source
+    return str(path.absolute()) if path.exists() or not is_address(source) else source
 
 
 def _new_file(path: Path | None) -> str | None:
@@ -202,7 +174,8 @@ def _show_plan(plan: Plan) -> None:
     out = console()
     for item in plan.items:
         what = "fix  " if item.action == "fix" else "leave"
-        out.print(f"plan     {what} {item.rule} {item.grade:<6} {item.findings} in {item.files} files  {item.why}", highlight=False)
+        line = f"plan     {what} {item.rule} {item.grade:<6} {item.findings} in {item.files} files  {item.why}"
+        out.print(line, highlight=False, markup=False)
     for command in plan.entries:
         out.print(f"plan     run   {command}", highlight=False, markup=False)
 

@@ -46,7 +46,7 @@ def show_rule(
     """Show what one rule finds, why, what it does not cover, and an example."""
     from tools.rules import all_rules
 
-    rule = next((r for r in all_rules() if r.ID == rule_id.upper()), None)
+    rule = next((r for r in all_rules() if rule_id.upper() == r.ID), None)
     if rule is None:
         raise UserError(f"There is no rule {rule_id}.", "List them with: torchtpu-agent rules list")
     text = inspect.cleandoc(type(rule).__doc__ or "")

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 @guarded
 def run(
-    command: Annotated[list[str], typer.Argument(help="The program and its arguments, after `--`.", metavar="-- COMMAND...")],
-    steps: Annotated[
-        int, typer.Option("--steps", min=0, help="Stop it after that many optimizer steps; 0 runs to the end.", rich_help_panel=options.PROGRAM)
-    ] = 0,
+    command: Annotated[
+        list[str], typer.Argument(help="The program and its arguments, after `--`.", metavar="-- COMMAND...")
+    ],
+    steps: options.Steps = 0,
     device: options.Device = options.DeviceName.AUTO,
     python: options.Python = None,
     timeout: options.Timeout = None,
@@ -29,9 +29,7 @@ def run(
     memory: options.Memory = None,
     no_sandbox: options.NoSandbox = False,
     numerics: options.Numerics = options.NumericsName.FLOAT32,
-    log: Annotated[
-        Path | None, typer.Option("--log", metavar="FILE", help="Keep its output in FILE too.", rich_help_panel=options.OUTPUT)
-    ] = None,
+    log: options.Log = None,
     json_output: options.Json = False,
     verbose: options.Verbose = False,
 ) -> Exit | None:
@@ -40,7 +38,7 @@ def run(
     It runs in the current folder and may write there; elsewhere the sandbox keeps files read-only. Its
     output goes through as it comes (to standard error with --json).
 
-    Examples:
+    For example:
 
         torchtpu-agent run -- python train.py --epochs 1
 
@@ -54,7 +52,9 @@ def run(
 
     words = command[1:] if command[:1] == ["--"] else command
     if not words:
-        raise UserError("There is no program to run.", "Write it after two dashes: torchtpu-agent run -- python train.py")
+        raise UserError(
+            "There is no program to run.", "Write it after two dashes: torchtpu-agent run -- python train.py"
+        )
     found = interpreter(python)
     request = runner.RunRequest(
         command=parse(shlex.join(words)),

@@ -16,12 +16,8 @@ from tools.errors import Exit, UserError
 @guarded
 def scan(
     path: Annotated[Path, typer.Argument(help="A folder.", metavar="FOLDER")] = Path(),
-    output_format: Annotated[
-        options.FormatName, typer.Option("--format", help="sarif is 2.1.0, for code scanning.", rich_help_panel=options.OUTPUT)
-    ] = options.FormatName.TEXT,
-    output: Annotated[
-        Path | None, typer.Option("--output", metavar="FILE", help="Write to FILE instead of the screen.", rich_help_panel=options.OUTPUT)
-    ] = None,
+    output_format: options.Format = options.FormatName.TEXT,
+    output: options.Output = None,
     select: options.Select = None,
     ignore: options.Ignore = None,
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=0, help="Processes; 0 is one per processor.")] = 0,
@@ -30,7 +26,7 @@ def scan(
 ) -> Exit | None:
     """Find what needs a change before the code runs on a TPU. Nothing is written, and torch is not needed.
 
-    Examples:
+    For example:
 
         torchtpu-agent scan ./repo
 

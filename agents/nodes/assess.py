@@ -37,9 +37,7 @@ def _scan(state: State, context: Context) -> ScanResult:
         context.progress.working("assess", f"{done} of {total} files")
 
     try:
-        return scan(
-            context.root(state), select=state.settings.select, ignore=state.settings.ignore, on_progress=tell
-        )
+        return scan(context.root(state), select=state.settings.select, ignore=state.settings.ignore, on_progress=tell)
     except ValueError as error:
         raise UserError(str(error), "List the rules with: torchtpu-agent rules list") from error
 
@@ -68,7 +66,7 @@ def describe(counts: Assessment) -> str:
 
 def _choice(found: list[Entry]) -> str:
     if not found:
-        return "none found: nothing will be run. Give one with --entry \"python ...\""
+        return 'none found: nothing will be run. Give one with --entry "python ..."'
     best, *others = found
     line = f"{best.command}  ({best.origin}; {best.why})"
     if others:

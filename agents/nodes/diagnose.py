@@ -6,7 +6,6 @@ from langgraph.runtime import Runtime
 
 from agents.context import Context
 from agents.diagnosis import explain
-from agents.reach import Reach
 from agents.state import Diagnosis, State
 
 MOST_ATTEMPTS = 3
@@ -16,9 +15,8 @@ _ENTRY_AT_FAULT = {"usage", "missing-data"}
 def diagnose(state: State, runtime: Runtime[Context]) -> dict[str, object]:
     """Explain each failed run; where a discovered entry was at fault, take the next one."""
     context = runtime.context
-    reach = Reach(context.root(state))
     known = {diagnosis.signature for diagnosis in state.diagnoses}
-    found = [explain(record, context.root(state), reach) for record in state.latest if not record.ended_well]
+    found = [explain(record, context.root(state)) for record in state.latest if not record.ended_well]
     updates: dict[str, object] = {"diagnoses": [*state.diagnoses, *found]}
     for diagnosis in found:
         context.progress.done("diagnose", f"{diagnosis.cause}\n{diagnosis.remedy}".strip())

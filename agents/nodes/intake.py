@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 
 from langgraph.runtime import Runtime
@@ -17,8 +16,6 @@ from tools import git
 from tools.errors import UserError
 from tools.project import Project
 from tools.run import device_line
-
-_ADDRESS = re.compile(r"(?:https?|ssh|git|file)://|[\w.-]+@[\w.-]+:(?!//)")
 
 
 def intake(state: State, runtime: Runtime[Context]) -> dict[str, object]:
@@ -46,14 +43,9 @@ def intake(state: State, runtime: Runtime[Context]) -> dict[str, object]:
     }
 
 
-def is_address(text: str) -> bool:
-    """Whether the text is a git URL and not a path that exists."""
-    return bool(_ADDRESS.match(text)) and not Path(text).exists()
-
-
 def take_in(request: Request, folder: RunFolder) -> Source:
     """Find out what the source is and make the private tree of it."""
-    if is_address(request.source):
+    if git.is_address(request.source):
         return _from_address(request.source, folder)
     path = Path(request.source).expanduser()
     if not path.exists():
@@ -67,9 +59,7 @@ def take_in(request: Request, folder: RunFolder) -> Source:
     if checkout is None:
         return _from_folder(path, request, folder)
     if checkout.head is None:
-        raise UserError(
-            f"{checkout.root} has no commit yet.", "Commit the files first: git add -A && git commit"
-        )
+        raise UserError(f"{checkout.root} has no commit yet.", "Commit the files first: git add -A && git commit")
     return _from_checkout(checkout, folder)
 
 
@@ -91,9 +81,7 @@ def checkout_notes(checkout: git.Checkout) -> list[str]:
     """What the user should know about the state of their checkout."""
     notes = []
     if checkout.modified:
-        notes.append(
-            f"uncommitted changes are not included (HEAD is migrated): {_some(checkout.modified)}"
-        )
+        notes.append(f"uncommitted changes are not included (HEAD is migrated): {_some(checkout.modified)}")
     code = [name for name in checkout.untracked if name.endswith((".py", ".ipynb"))]
     if code:
         notes.append(f"untracked code is not migrated, but is there when the entry runs: {_some(code)}")

@@ -9,5 +9,6 @@ from agents.state import State
 
 
 def profile(state: State, runtime: Runtime[Context]) -> dict[str, object]:
-    """Leave the stages `fits` and `fast` as they are: not run."""
+    """Say that nothing is estimated; the stages `fits` and `fast` stay `not run`."""
+    runtime.context.progress.working("profile", f"not run for {state.run_id}")
     return {}

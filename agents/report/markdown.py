@@ -59,7 +59,8 @@ def _runs(report: Report) -> Iterator[str]:
 
 
 def _numbers(run: RunRecord) -> str:
-    parts = [f"outcome {run.outcome}", f"{run.duration:.1f} s", f"{run.device_steps} of {run.steps} steps on the device"]
+    steps = f"{run.device_steps} of {run.steps} steps on the device"
+    parts = [f"outcome {run.outcome}", f"{run.duration:.1f} s", steps]
     if run.losses:
         parts.append(f"loss {run.losses[0]:.4g} to {run.losses[-1]:.4g}")
     if run.warnings:

@@ -33,6 +33,7 @@ with open(sys.argv[2], "w") as file:
     json.dump(seen, file)
 """
 _SECONDS = 180.0
+_CHEAP_CALLS = {"getLogger", "TypeVar", "namedtuple", "compile", "device", "current_accelerator", "get", "join", "set"}
 
 
 class Imports(BaseModel):
@@ -80,7 +81,7 @@ def _is_definition(statement: ast.stmt) -> bool:
 
 def _is_cheap(call: ast.Call) -> bool:
     name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-    return name in {"getLogger", "TypeVar", "namedtuple", "compile", "device", "current_accelerator", "get", "join", "set"}
+    return name in _CHEAP_CALLS
 
 
 def _is_main_guard(statement: ast.stmt) -> bool:

@@ -53,7 +53,7 @@ def _python(data: bytes) -> None:
 def _notebook(data: bytes) -> None:
     import nbformat
 
-    nbformat.validate(nbformat.reads(data.decode("utf-8"), as_version=nbformat.NO_CONVERT))
+    nbformat.validate(nbformat.reads(data.decode("utf-8"), as_version=nbformat.NO_CONVERT))  # type: ignore[no-untyped-call]
 
 
 def _yaml(data: bytes) -> None:

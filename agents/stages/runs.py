@@ -9,7 +9,7 @@ from agents.state import Diagnosis, Owner, RunRecord, State, Verdict
 _FORBIDDEN = {"cpu-fallback": "fell back to the CPU", "amp-disabled": "automatic mixed precision was disabled"}
 
 
-def runs(state: State, context: Context) -> Verdict:
+def runs(state: State, _context: Context) -> Verdict:
     """Judge the newest run of each entry; the worst of them is the stage's verdict."""
     if state.request.dry_run:
         return not_run("runs", "a dry run starts no program")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-TRAIN = '''import torch
+TRAIN = """import torch
 
 device = "cuda"
 model = torch.nn.Linear(4, 2).cuda()
@@ -21,7 +21,7 @@ x = torch.randn(8, 4, device="cuda")
 loss = model(x).sum()
 loss.backward()
 print(loss.item())
-'''
+"""
 
 
 def git(folder: Path, *arguments: str) -> str:

@@ -16,7 +16,8 @@ def flags() -> str:
     """Command by command, what `--help` lists; asked for in one other process."""
     code = "from tests.agents.test_cli_flags import collect; print('\\n'.join(collect()))"
     env = {**os.environ, "COLUMNS": "250", "TERM": "dumb", "NO_COLOR": "1", "PYTHONPATH": str(ROOT)}
-    done = subprocess.run([sys.executable, "-c", code], env=env, cwd=ROOT, capture_output=True, text=True, check=True)
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, check=True)
     return done.stdout
 
 
@@ -44,7 +45,11 @@ def collect(command: tuple[str, ...] = ()) -> list[str]:
 
 def _without_help(cells: list[str]) -> list[str]:
     plain = ("<bool>", "<str>", "<list[str]>")
-    return [cell for cell in cells if cell not in plain and re.fullmatch(r"\*|-[\w-]+|[A-Z.]{3,}|-- [A-Z.]+|<.*>|SECONDS .*", cell)]
+    return [
+        cell
+        for cell in cells
+        if cell not in plain and re.fullmatch(r"\*|-[\w-]+|[A-Z.]{3,}|-- [A-Z.]+|<.*>|SECONDS .*", cell)
+    ]
 
 
 def test_no_flag_came_or_went_unnoticed():

@@ -12,7 +12,6 @@ import pytest
 
 from tests.agents.conftest import ROOT, TRAIN, commit, fingerprint, git
 
-
 CHEAP = ("--entry", "python -c pass")
 """An entry that needs no torch, since what is looked at here happens before it."""
 
@@ -249,5 +248,5 @@ def test_hooks_filters_and_signing_of_the_user_neither_run_nor_break_it(cli, rep
     assert not mark.exists()
     assert fingerprint(repo) == before
     numbers = git(repo, "-c", "core.fsmonitor=false", "diff", "--numstat", f"main...{document['delivery']['branch']}")
-    added, removed, _ = numbers.split("\t")
+    _, removed, _ = numbers.split("\t")
     assert int(removed) < len(TRAIN.splitlines())

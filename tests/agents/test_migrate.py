@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from pathlib import Path
 
 import jsonschema
 import pytest
@@ -82,7 +83,7 @@ def test_a_dry_run_makes_no_branch_and_runs_nothing(cli, repo):
     document = migrated(cli, repo, "--dry-run")
     assert document["runs"] == []
     assert document["delivery"]["kind"] == "nothing"
-    assert "+" in open(document["delivery"]["patch"]).read()
+    assert "+" in Path(document["delivery"]["patch"]).read_text()
     assert git(repo, "branch", "--list", "torchtpu/*") == ""
 
 

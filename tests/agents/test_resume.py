@@ -32,7 +32,7 @@ def undisturbed(tmp_path: Path) -> tuple[str, float]:
     """The tree of an undisturbed run, and how long it took."""
     repo = commit(tmp_path / "calm", **FILES)
     began = time.monotonic()
-    out, err = start(tmp_path / "calm-home", str(repo), "--entry", ENTRY).communicate()
+    out, _ = start(tmp_path / "calm-home", str(repo), "--entry", ENTRY).communicate()
     took = time.monotonic() - began
     branch = json.loads(out)["delivery"]["branch"]
     return git(repo, "rev-parse", f"{branch}^{{tree}}"), took
