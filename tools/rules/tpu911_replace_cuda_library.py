@@ -1,0 +1,96 @@
+"""TPU911: a library that has CUDA kernels only."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tools.findings import Grade
+from tools.guards import on_cuda_path
+from tools.module import Module
+from tools.rules.base import Invalid, Match, PythonRule
+
+_LIBRARIES = {
+    "flash_attn": "torch.nn.functional.scaled_dot_product_attention; its layout is (batch, heads, length, dim), "
+    "flash_attn's (batch, length, heads, dim)",
+    "flash_attn_interface": "torch.nn.functional.scaled_dot_product_attention, with heads before length",
+    "xformers": "torch.nn.functional.scaled_dot_product_attention; xformers has heads after length",
+    "triton": "the same computation in PyTorch, or a Pallas kernel; triton asks for a driver when a decorator runs",
+    "bitsandbytes": "torch.optim.AdamW and bfloat16 weights; mind the memory",
+    "apex": "torch.optim.AdamW, torch.nn.LayerNorm and torch.autocast; mind the defaults of the optimizer",
+    "transformer_engine": "torch.nn layers under torch.autocast",
+    "deepspeed": "fully_shard or DistributedDataParallel",
+    "cupy": "torch or numpy",
+    "pycuda": "torch",
+    "numba.cuda": "torch",
+    "tensorrt": "torch.compile",
+    "torch_tensorrt": "torch.compile",
+    "torch_scatter": "torch.scatter_reduce or index_add_ with a fixed size",
+    "torch_sparse": "dense operations; TorchTPU has no sparse ones",
+    "spconv": "dense convolution",
+    "pynvml": "nothing: it reads NVIDIA's driver; keep it behind a test for CUDA",
+    "mamba_ssm": "its reference implementation in PyTorch",
+    "causal_conv1d": "torch.nn.functional.conv1d",
+    "vllm_flash_attn": "torch.nn.functional.scaled_dot_product_attention",
+}
+
+
+class ReplaceCudaLibrary(PythonRule):
+    """Imports of libraries whose kernels exist for CUDA only (flash_attn, xformers, Triton, apex, bitsandbytes and others).
+
+    That such a package can be imported says nothing about the device, so a ``try: import`` around it is no test; the use
+    must depend on the device and have an equivalent in PyTorch beside it. The note names the equivalent.
+
+    Reported only. Imports on a CUDA-only path and under ``TYPE_CHECKING`` are fine.
+    """
+
+    ID = "TPU911"
+    NAME = "replace-cuda-library"
+    FAMILY = "F"
+    GRADE = Grade.ADVICE
+    MESSAGE = "this library has kernels for CUDA only"
+    TRIGGERS = tuple(sorted({name.partition(".")[0] for name in _LIBRARIES}))
+    COVERS = ("F1", "F3", "F4", "F5", "F6", "F7", "F9", "F11", "F12", "F13", "F19", "F20")
+    VALID = (
+        "from mypackage.triton import helper\nfrom .apex import amp\n",
+        "import torch\nif torch.cuda.is_available():\n    import triton\n",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import cupy\n",
+    )
+    INVALID = (
+        Invalid("from flash_attn import flash_attn_func\n", None),
+        Invalid("try:\n    import xformers.ops as xops\nexcept ImportError:\n    xops = None\n", None),
+        Invalid("import triton\nimport triton.language as tl\nfrom apex import amp\n", None, count=2),
+    )
+
+    def check(self, module: Module) -> Iterator[Match]:
+        """Yields the first import of each such library off the CUDA-only path."""
+        seen: set[str] = set()
+        statements: list[ast.Import | ast.ImportFrom] = [*module.nodes(ast.Import), *module.nodes(ast.ImportFrom)]
+        for statement in sorted(statements, key=lambda s: s.lineno):
+            library = _library(statement)
+            if library is None or library in seen or on_cuda_path(module, statement) or _for_types(module, statement):
+                continue
+            seen.add(library)
+            note = f"use {_LIBRARIES[library]}"
+            if any(isinstance(parent, ast.Try) for parent in module.ancestors(statement)):
+                note += "; that the import works does not mean that the device is CUDA"
+            yield Match(*module.span(statement), f"{library} has kernels for CUDA only", note=note)
+
+
+def _library(statement: ast.Import | ast.ImportFrom) -> str | None:
+    if isinstance(statement, ast.ImportFrom):
+        if statement.level or not statement.module:
+            return None
+        names = [statement.module, *(f"{statement.module}.{alias.name}" for alias in statement.names)]
+    else:
+        names = [alias.name for alias in statement.names]
+    for name in names:
+        for library in _LIBRARIES:
+            if name == library or name.startswith(library + "."):
+                return library
+    return None
+
+
+def _for_types(module: Module, statement: ast.stmt) -> bool:
+    tests = (parent.test for parent in module.ancestors(statement) if isinstance(parent, ast.If))
+    return any("TYPE_CHECKING" in module.text(test) for test in tests)
