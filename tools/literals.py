@@ -165,3 +165,21 @@ def _moves_storage(module: Module, call: ast.Call) -> bool:
     while isinstance(given, ast.IfExp):
         given = module.parent(given)
     return isinstance(given, ast.keyword) and given.arg == "map_location"
+
+
+_LEGACY = re.compile(r"torch\.cuda\.(\w+Tensor)")
+
+
+def legacy_type(module: Module, node: ast.AST) -> str | None:
+    """``FloatTensor`` for ``torch.cuda.FloatTensor``, written as a name or as a string."""
+    written = string(node)
+    if written is None and isinstance(node, ast.Attribute | ast.Name):
+        written = module.qualify(node)
+    match = _LEGACY.fullmatch(written or "")
+    return match.group(1) if match else None
+
+
+def placements(module: Module) -> list[ast.expr]:
+    """Everything that puts tensors on CUDA: device literals, ``.cuda()`` calls and legacy types."""
+    legacy = [n for n in module.nodes(ast.Attribute, ast.Name, ast.Constant) if legacy_type(module, n)]
+    return [*device_literals(module), *cuda_moves(module), *legacy]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tools.edits import Fix
 from tools.guards import dotted, is_cuda_test, is_no_cuda_test, leaves, on_cuda_path
-from tools.literals import cuda_moves, device_literals
+from tools.literals import placements
 from tools.module import Module
 from tools.rewrite import AVAILABLE, import_edits, spell
 from tools.rules.base import Invalid, Match, PythonRule
@@ -67,7 +67,7 @@ class TestAccelerator(PythonRule):
 
     def check(self, module: Module) -> Iterator[Match]:
         """Yields each statement whose ``torch.cuda.is_available`` decides about placement."""
-        places = [*device_literals(module), *cuda_moves(module)]
+        places = placements(module)
         for call in module.calls("torch.cuda.is_available"):
             if on_cuda_path(module, module.statement(call)) or not self._decides(module, call, places):
                 continue

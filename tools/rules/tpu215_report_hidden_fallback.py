@@ -1,0 +1,78 @@
+"""TPU215: a CUDA call whose failure is swallowed."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tools.cuda_api import API, Kind
+from tools.cuda_calls import every_use
+from tools.findings import Grade
+from tools.guards import on_cuda_path
+from tools.module import Module
+from tools.rules.base import Invalid, Match, PythonRule
+
+_BROAD = frozenset({"Exception", "BaseException", "RuntimeError", "AssertionError"})
+
+
+class ReportHiddenFallback(PythonRule):
+    """``try: ... torch.cuda.X ... except Exception: ...`` hides that another accelerator takes the slow way or none.
+
+    What stands in the handler runs on every device without CUDA, silently.
+
+    Not covered: handlers that raise again.
+    """
+
+    ID = "TPU215"
+    NAME = "report-hidden-fallback"
+    FAMILY = "B"
+    GRADE = Grade.ADVICE
+    MESSAGE = "a broad except around a CUDA call hides that other accelerators always take the handler"
+    TRIGGERS = ("cuda", "except")
+    COVERS = ("B10",)
+    VALID = (
+        "import torch\ntry:\n    torch.cuda.synchronize()\nexcept Exception:\n    raise\n",
+        "import torch\ntry:\n    torch.cuda.synchronize()\nexcept KeyError:\n    pass\n",
+        "import torch\ntry:\n    torch.cuda.empty_cache()\nexcept Exception:\n    pass\n",
+    )
+    INVALID = (
+        Invalid("import torch\ntry:\n    g = torch.cuda.CUDAGraph()\nexcept Exception:\n    g = None\n", None),
+        Invalid("import torch\ntry:\n    n = torch.cuda.get_device_name()\nexcept:\n    n = 'cpu'\n", None),
+    )
+
+    @classmethod
+    def triggered(cls, data: bytes) -> bool:
+        """A file without CUDA has none of its calls."""
+        return b"torch.cuda" in data or b"import cuda" in data
+
+    def check(self, module: Module) -> Iterator[Match]:
+        """Yields the broad handlers around calls that fail without CUDA."""
+        seen: set[ast.ExceptHandler] = set()
+        for node, name in every_use(module):
+            if API[name].kind == Kind.HARMLESS or name in ("is_available", "device_count", "OutOfMemoryError"):
+                continue
+            handler = _handler(module, node)
+            if handler is not None and handler not in seen and not on_cuda_path(module, node):
+                seen.add(handler)
+                note = f"torch.cuda.{name} raises without CUDA; decide by the device instead, and say so when it is skipped"
+                yield Match(*module.span(node), note=note)
+
+
+def _handler(module: Module, node: ast.AST) -> ast.ExceptHandler | None:
+    child = node
+    for parent in module.ancestors(node):
+        if isinstance(parent, ast.Try) and child in parent.body:
+            return next((h for h in parent.handlers if _is_broad(h) and not _raises(h)), None)
+        if isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            return None
+        child = parent
+    return None
+
+
+def _is_broad(handler: ast.ExceptHandler) -> bool:
+    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return any(kind is None or (isinstance(kind, ast.Name) and kind.id in _BROAD) for kind in kinds)
+
+
+def _raises(handler: ast.ExceptHandler) -> bool:
+    return any(isinstance(part, ast.Raise) for statement in handler.body for part in ast.walk(statement))
