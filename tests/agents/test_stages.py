@@ -1,0 +1,137 @@
+"""Verdicts from what a run showed, the headline, and what may be imported."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from agents.diagnosis import explain
+from agents.stages.common import exit_code, failed, headline, not_run, passed
+from agents.stages.imports import only_defines
+from agents.stages.parses import parse_problem
+from agents.stages.runs import judge
+from agents.state import Owner, RunRecord
+from tools.errors import Exit
+
+GOOD = {
+    "entry": "python train.py",
+    "attempt": 1,
+    "outcome": "completed",
+    "explanation": "It ended well.",
+    "device": {"kind": "simulated", "name": "simulated TPU"},
+    "steps": 3,
+    "device_steps": 3,
+}
+
+
+def record(**changes):
+    return RunRecord(**{**GOOD, **changes})
+
+
+def verdict(**changes):
+    changed = record(**changes)
+    diagnosis = None if changed.ended_well else explain(changed, changed_root)
+    return judge(changed, diagnosis)
+
+
+changed_root = __import__("pathlib").Path("/nonexistent")
+
+
+@pytest.mark.parametrize("outcome", ["completed", "stopped-at-steps"])
+def test_steps_on_the_device_pass(outcome):
+    assert verdict(outcome=outcome).result == "pass"
+
+
+def test_operations_without_an_optimizer_pass():
+    assert verdict(steps=0, device_steps=0, device_ops=12).result == "pass"
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"device_steps": 0}, "nothing of it ran on the TPU"),
+        ({"device_steps": 0, "device_ops": 5}, "none of its 3 optimizer steps"),
+        ({"warnings": [{"kind": "cpu-fallback", "message": "x", "file": "a.py", "line": 3}]}, "a.py:3"),
+        ({"warnings": [{"kind": "amp-disabled", "message": "off"}]}, "mixed precision"),
+        ({"outcome": "hang", "explanation": "It hung."}, "It hung."),
+    ],
+)
+def test_what_fails(changes, said):
+    seen = verdict(**changes)
+    assert seen.result == "fail"
+    assert said in seen.reason
+
+
+def test_other_warnings_do_not_fail():
+    assert verdict(warnings=[{"kind": "other", "message": "slow"}]).result == "pass"
+
+
+def test_a_run_on_the_cpu_says_nothing():
+    assert verdict(device={"kind": "cpu"}, device_steps=0).result == "not run"
+
+
+@pytest.mark.parametrize(
+    ("kind", "message", "result", "owner"),
+    [
+        ("ModuleNotFoundError", "No module named 'einops'", "not run", Owner.ENVIRONMENT),
+        ("FileNotFoundError", "[Errno 2] data.bin", "not run", Owner.ENVIRONMENT),
+        ("torchtpu.simulator.limits.SimulatorLimit", "no fft here", "not run", Owner.SIMULATOR),
+        ("NotImplementedError", "'aten::x' is not implemented for TPU. Please file", "fail", Owner.BACKEND),
+        ("ValueError", "shapes differ", "fail", Owner.CODE),
+    ],
+)
+def test_whose_an_exception_is(kind, message, result, owner):
+    exception = {"type": kind, "message": message, "frames": [{"file": "train.py", "line": 9}]}
+    seen = verdict(outcome="exception", exception=exception)
+    assert (seen.result, seen.owner) == (result, owner)
+
+
+def test_the_headline_stops_at_the_first_stage_that_did_not_pass():
+    stages = [passed("parses", ""), passed("clean", ""), not_run("runs", ""), passed("forward", "")]
+    assert headline(stages) == "clean"
+    assert headline([failed("parses", ""), passed("clean", "")]) == "none"
+
+
+def test_exit_codes():
+    assert exit_code([passed("parses", ""), not_run("runs", "")]) is Exit.PASSED
+    assert exit_code([not_run("runs", "", owner=Owner.ENVIRONMENT)]) is Exit.ENVIRONMENT
+    assert exit_code([not_run("runs", "", owner=Owner.ENVIRONMENT), failed("clean", "")]) is Exit.FAILED
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "good"),
+    [
+        ("a.py", "x = '\\d'\n", True),
+        ("a.py", "return 1\n", False),
+        ("a.json", "{}", True),
+        ("a.json", "{,}", False),
+        ("a.toml", "a = 1", True),
+        ("a.toml", "a = ", False),
+        ("a.yaml", "a: 1\n---\nb: !tag x\n", True),
+        ("a.yaml", "a: [", False),
+        ("a.ipynb", '{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}', True),
+        ("a.ipynb", '{"cells": 3}', False),
+        ("Dockerfile", "FROM x", True),
+    ],
+)
+def test_files_are_parsed_by_their_kind(tmp_path, name, text, good):
+    path = tmp_path / name
+    path.write_text(text)
+    assert (parse_problem(path) is None) is good
+
+
+@pytest.mark.parametrize(
+    ("text", "good"),
+    [
+        ("import a\nX = 1\ndef f(): train()\nclass A: pass\n", True),
+        ("try:\n  import a\nexcept ImportError:\n  a = None\n", True),
+        ("if __name__ == '__main__':\n  main()\n", True),
+        ("device = torch.device('cpu')\n", True),
+        ("main()\n", False),
+        ("for i in range(9): train()\n", False),
+        ("model = build()\n", False),
+    ],
+)
+def test_only_modules_that_define_things_are_imported(text, good):
+    assert only_defines(ast.parse(text)) is good
