@@ -259,6 +259,16 @@ class HostCarriedGroup(_ProcessGroup):  # type: ignore[misc]
     all_to_all_single = alltoall_base
 
 
+# What a program calls breaks the graph of torch.compile: the data leaves the device here.
+for _name in (
+    "allreduce allreduce_coalesced reduce broadcast barrier allgather _allgather_base "
+    "allgather_into_tensor_coalesced gather scatter _reduce_scatter_base reduce_scatter "
+    "reduce_scatter_tensor_coalesced alltoall_base alltoall send recv recv_anysource "
+    "all_gather_single reduce_scatter_single all_to_all_single"
+).split():
+    setattr(HostCarriedGroup, _name, torch.compiler.disable(getattr(HostCarriedGroup, _name)))
+
+
 def _create(store: Any, rank: int, size: int, timeout: timedelta) -> HostCarriedGroup:
     # A program that set WORLD_SIZE itself would otherwise meet torch_tpu's check of the TPU
     # launch environment at its first tensor, which ends the process.
