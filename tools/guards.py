@@ -24,6 +24,8 @@ def is_cuda_test(module: Module, test: ast.expr, *, flags: bool = True) -> bool:
     if isinstance(test, ast.BoolOp):
         results = (is_cuda_test(module, value, flags=flags) for value in test.values)
         return any(results) if isinstance(test.op, ast.And) else all(results)
+    if isinstance(test, ast.IfExp):  # `True if torch.cuda.is_available() else False`
+        return _is_constant(test.body, True) and _is_constant(test.orelse, False) and is_cuda_test(module, test.test)
     if isinstance(test, ast.Call):
         return module.qualify(test.func) in _CUDA_PREDICATES or _is_prefix_test(test)
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
@@ -31,6 +33,10 @@ def is_cuda_test(module: Module, test: ast.expr, *, flags: bool = True) -> bool:
     if isinstance(test, ast.Attribute) and (test.attr == "is_cuda" or module.qualify(test) == "torch.version.cuda"):
         return True
     return flags and isinstance(test, ast.Name | ast.Attribute) and dotted(test) in cuda_flags(module)
+
+
+def _is_constant(node: ast.expr, value: bool) -> bool:
+    return isinstance(node, ast.Constant) and node.value is value
 
 
 _CUDA_PREDICATES = frozenset({"torch.cuda.is_available", "torch.cuda.device_count", "torch.cuda.is_bf16_supported"})

@@ -183,3 +183,16 @@ def placements(module: Module) -> list[ast.expr]:
     """Everything that puts tensors on CUDA: device literals, ``.cuda()`` calls and legacy types."""
     legacy = [n for n in module.nodes(ast.Attribute, ast.Name, ast.Constant) if legacy_type(module, n)]
     return [*device_literals(module), *cuda_moves(module), *legacy]
+
+
+_TYPE_NAMES = frozenset(
+    {"cpu", "cuda", "mps", "xpu", "hip", "mtia", "hpu", "npu", "xla", "meta", "tpu", "neuron", "musa", "mlu", "ipu", "auto"}
+)
+
+
+def device_names(node: ast.AST) -> frozenset[str] | None:
+    """The members of a list, tuple or set of at least two device type names, None for anything else."""
+    if not isinstance(node, ast.List | ast.Tuple | ast.Set) or len(node.elts) < 2:
+        return None
+    names = frozenset(text for element in node.elts if (text := string(element)) is not None)
+    return names if len(names) == len(node.elts) and names <= _TYPE_NAMES else None

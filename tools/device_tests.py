@@ -1,0 +1,90 @@
+"""Tests that compare a device with CUDA, and what stands under them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+
+from tools.guards import dotted
+from tools.literals import DEVICE_WORD, placements
+from tools.module import Module, string
+
+_DATA_PARALLEL = re.compile(r"(?<!Distributed)DataParallel\b")
+_AUTOCAST = re.compile(r"\bautocast\(")
+
+
+def compared_device(test: ast.expr) -> ast.expr | None:
+    """The device of ``d == "cuda"``, ``"cuda" in d``, ``d.startswith("cuda")``; None for any other test."""
+    if isinstance(test, ast.Compare) and len(test.ops) == 1:
+        left, right = test.left, test.comparators[0]
+        if isinstance(test.ops[0], ast.Eq):
+            for literal, other in ((right, left), (left, right)):
+                if string(literal) == "cuda":
+                    return other
+        if isinstance(test.ops[0], ast.In) and string(left) == "cuda":
+            return right
+    if isinstance(test, ast.Call) and isinstance(test.func, ast.Attribute) and test.func.attr == "startswith":
+        if len(test.args) == 1 and string(test.args[0]) == "cuda":
+            return test.func.value
+    return None
+
+
+def type_text(module: Module, test: ast.expr, torch_device: str) -> str | None:
+    """The device type behind a comparison as an expression, None where the compared thing is no plain device.
+
+    Args:
+        module: the file.
+        test: a comparison that ``compared_device`` knows.
+        torch_device: how the file writes ``torch.device``.
+    """
+    device = compared_device(test)
+    if isinstance(device, ast.Call) and isinstance(device.func, ast.Name) and device.func.id == "str":
+        device = device.args[0] if len(device.args) == 1 else None
+    if device is None:
+        return None
+    if isinstance(device, ast.Attribute) and device.attr == "type":
+        return module.text(device)
+    name = dotted(device)
+    if name is None or not DEVICE_WORD.search(name.rpartition(".")[2]):
+        return None
+    return f"{torch_device}({module.text(device)}).type"
+
+
+def places(module: Module, region: Iterable[ast.AST], *, autocast: bool = False) -> bool:
+    """Whether a region moves something to a device: by a literal, ``.cuda()``, ``.to(device)`` or a legacy type.
+
+    Args:
+        module: the file.
+        region: statements or an expression.
+        autocast: whether entering autocast counts too.
+    """
+    holders = list(region)
+    known = set(map(id, placements(module)))
+    for holder in holders:
+        if autocast and _AUTOCAST.search(module.text(holder)):
+            return True
+        for node in ast.walk(holder):
+            if id(node) in known or _moves(node):
+                return True
+    return False
+
+
+def _moves(node: ast.AST) -> bool:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "to" and node.args:
+        name = dotted(node.args[0])
+        return name is not None and bool(DEVICE_WORD.search(name.rpartition(".")[2]))
+    return False
+
+
+def replicates(module: Module, region: Iterable[ast.AST]) -> bool:
+    """Whether a region uses DataParallel, which is for CUDA alone."""
+    return any(_DATA_PARALLEL.search(module.text(node)) for node in region)
+
+
+def conjuncts(test: ast.expr) -> Iterator[ast.expr]:
+    """The parts of a conjunction, or the test itself."""
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+        yield from test.values
+    else:
+        yield test

@@ -1,0 +1,86 @@
+"""TPU108: a comparison with ``"cuda"`` that decides where tensors go."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tools.cuda_calls import imported
+from tools.device_tests import compared_device, conjuncts, places, replicates, type_text
+from tools.guards import on_cuda_path
+from tools.literals import is_cuda_literal
+from tools.module import Module
+from tools.rewrite import spell
+from tools.rules.base import Invalid, Match, PythonRule
+
+
+class CompareDeviceType(PythonRule):
+    """``if device.type == "cuda":`` around ``.to(device)`` or autocast passes every other accelerator over.
+
+    Where the other branch does not place anything either, the test becomes ``device.type != "cpu"``. Tests for real
+    CUDA features (pinned memory with an else branch that moves too, fused optimizers, cuDNN, DataParallel) stay.
+
+    Not covered: comparisons kept in a variable, and other spellings than ``==``, ``in`` and ``startswith``.
+    """
+
+    ID = "TPU108"
+    NAME = "compare-device-type"
+    FAMILY = "A"
+    MESSAGE = "a comparison with 'cuda' decides where tensors go, so other accelerators take the CPU's way"
+    TRIGGERS = ("cuda",)
+    COVERS = ("A14", "D2")
+    VALID = (
+        "if device_type == 'cuda':\n    x = x.pin_memory().to(device, non_blocking=True)\nelse:\n    x = x.to(device)\n",
+        "use_fused = fused and device_type == 'cuda'\n",
+        "if device == 'cuda':\n    net = torch.nn.DataParallel(net).cuda()\n    cudnn.benchmark = True\n",
+        "import torch\nif device.type == 'cuda':\n    torch.backends.cudnn.benchmark = True\n",
+        "if device.type == 'cuda':\n    x = x.cuda()\nelif device.type == 'mps':\n    x = x.to(device)\n",
+        "device_type = 'cuda' if device == 'cuda' else 'cpu'\n",
+    )
+    INVALID = (
+        Invalid(
+            "import torch\nif device.type == 'cuda':\n    model = model.to(device)\n",
+            "import torch\nif device.type != 'cpu':\n    model = model.to(device)\n",
+        ),
+        Invalid(
+            'import torch\nif args.fast and "cuda" in args.device:\n    model.cuda()\n',
+            'import torch\nif args.fast and torch.device(args.device).type != "cpu":\n    model.cuda()\n',
+        ),
+        Invalid(
+            "import torch\nctx = torch.autocast(device_type=kind) if kind_device == 'cuda' else nullcontext()\n",
+            "import torch\nctx = torch.autocast(device_type=kind) if torch.device(kind_device).type != 'cpu' else nullcontext()\n",
+        ),
+        Invalid(
+            "import torch\nx = x.to(dev) if str(dev).startswith('cuda') else x\n",
+            "import torch\nx = x.to(dev) if torch.device(dev).type != 'cpu' else x\n",
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Match]:
+        """Yields comparisons under which something is placed that the other branch does not place."""
+        for holder in (*module.nodes(ast.If), *module.nodes(ast.IfExp)):
+            if on_cuda_path(module, holder) or _chooses_name(holder):
+                continue
+            body: list[ast.AST] = [*holder.body] if isinstance(holder, ast.If) else [holder.body]
+            other: list[ast.AST] = [*holder.orelse] if isinstance(holder, ast.If) else [holder.orelse]
+            tests = [t for t in conjuncts(holder.test) if compared_device(t) is not None]
+            if not tests or replicates(module, body) or places(module, other, autocast=True):
+                continue
+            if any(isinstance(o, ast.If) for o in other) or not places(module, body, autocast=True):
+                continue
+            for test in tests:
+                text = type_text(module, test, spell(module, "torch.device"))
+                if text is not None:
+                    quote = _quote(module, test)
+                    edit = module.replace(test, f"{text} != {quote}cpu{quote}")
+                    yield Match(*module.span(test), fix=imported(module, [edit], "torch.device"))
+
+
+def _chooses_name(holder: ast.If | ast.IfExp) -> bool:
+    """Whether it chooses between device names, which TPU109 looks at."""
+    return isinstance(holder, ast.IfExp) and is_cuda_literal(holder.body)
+
+
+def _quote(module: Module, test: ast.expr) -> str:
+    literal = next(n for n in ast.walk(test) if isinstance(n, ast.Constant) and n.value == "cuda")
+    return module.text(literal)[-1]

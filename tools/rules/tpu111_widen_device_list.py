@@ -1,0 +1,74 @@
+"""TPU111: lists of device types without the accelerator."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tools.edits import Fix
+from tools.findings import Grade
+from tools.guards import dotted, on_cuda_path
+from tools.literals import DEVICE_WORD, device_names
+from tools.module import Module
+from tools.rules.base import Invalid, Match, PythonRule
+
+_CHECK = "a device type that is not in the list is refused or takes the CPU's way; add the accelerator where it is meant"
+
+
+class WidenDeviceList(PythonRule):
+    """``device.type in ("cuda", "mtia")`` sends every other accelerator down the CPU's branch without a word.
+
+    Where the list holds accelerators only and the type of a device is compared, ``!= "cpu"`` says the same for all of them;
+    the fix is unsafe, because the list may have been meant as it is. A list with the CPU in it is a check of what is
+    allowed, left to a person.
+
+    Not covered: lists kept in a variable.
+    """
+
+    ID = "TPU111"
+    NAME = "widen-device-list"
+    FAMILY = "A"
+    GRADE = Grade.ADVICE
+    MESSAGE = "a list of device types leaves out other accelerators"
+    TRIGGERS = ("cuda",)
+    COVERS = ("A14",)
+    VALID = (
+        "if device.type in ('cuda', 'tpu'):\n    f()\n",
+        "if name in ('cuda', 'opencl'):\n    f()\n",
+        "if color in ('red', 'blue', 'cuda'):\n    f()\n",
+    )
+    INVALID = (
+        Invalid(
+            "if x.device.type in ('cuda', 'mtia'):\n    f()\n", "if x.device.type != 'cpu':\n    f()\n", unsafe=True
+        ),
+        Invalid(
+            'hbm = dev.type not in {"cuda", "xpu"} and big\n', 'hbm = dev.type == "cpu" and big\n', unsafe=True
+        ),
+        Invalid("assert device in ['cpu', 'cuda']\n", None),
+    )
+
+    def check(self, module: Module) -> Iterator[Match]:
+        """Yields membership tests of a device in a list of type names."""
+        for test in module.nodes(ast.Compare):
+            if len(test.ops) != 1 or not isinstance(test.ops[0], ast.In | ast.NotIn):
+                continue
+            names = device_names(test.comparators[0])
+            if names is None or "cuda" not in names or "tpu" in names or on_cuda_path(module, test):
+                continue
+            if not _is_device(test.left):
+                continue
+            is_type = isinstance(test.left, ast.Attribute) and test.left.attr == "type"
+            if is_type and not names & {"cpu", "meta"}:
+                quote = module.text(next(n for n in ast.walk(test.comparators[0]) if isinstance(n, ast.Constant)))[-1]
+                sign = "!=" if isinstance(test.ops[0], ast.In) else "=="
+                edit = module.replace(test, f"{module.text(test.left)} {sign} {quote}cpu{quote}")
+                yield Match(*module.span(test), fix=Fix((edit,)), grade=Grade.UNSAFE)
+            else:
+                yield Match(*module.span(test), note=_CHECK)
+
+
+def _is_device(node: ast.expr) -> bool:
+    if isinstance(node, ast.Attribute) and node.attr == "type":
+        return dotted(node) is not None
+    name = dotted(node)
+    return name is not None and bool(DEVICE_WORD.search(name.rpartition(".")[2]))
