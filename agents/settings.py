@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from agents.state import Request, Settings
 from tools.errors import UserError
+from tools.settings import ScanSettings
 
 FILE = "torchtpu.toml"
 _UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
@@ -57,6 +58,7 @@ class RepositoryFile(BaseModel):
     select: list[str] = []
     ignore: list[str] = []
     limits: Limits = Limits()
+    scan: ScanSettings = ScanSettings()
 
     @field_validator("entry", "setup", "select", "ignore", mode="before")
     @classmethod

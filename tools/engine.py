@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import gc
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache
 
-from tools.edits import Edit, apply, choose
+from tools.edits import Edit, Fix, apply, choose
 from tools.findings import Finding, Grade, Replacement, Skipped
 from tools.module import Module
 from tools.notebook import Notebook
 from tools.project import Project
+from tools.rules import all_rules
 from tools.rules.base import Match, PythonRule, Rule, TextRule, interest
 from tools.source import SourceFile, Unreadable, parse
 
 MAX_PASSES = 40
 """Passes after which a rule whose fixes keep changing a file is taken to be faulty."""
 
-_NOQA = re.compile(r"#\s*noqa:\s*([A-Z0-9, ]+)")
+_NOQA = re.compile(r"#\s*noqa\s*:\s*([A-Z]+[0-9]+(?:[,\s]+[A-Z]+[0-9]+)*)", re.IGNORECASE)
+_CODE = re.compile(r"[A-Z]+[0-9]+")
+_PYTHON_SCRIPT = re.compile(rb"#![^\n]*\bpython[0-9.]*\b")
 
 
 @dataclass
@@ -39,22 +44,32 @@ class Examined:
 
 
 def reads(path: str, rules: Sequence[Rule]) -> bool:
-    """Whether any of the rules reads files of this name."""
-    return is_python(path) or any(isinstance(rule, TextRule) and rule.reads(path) for rule in rules)
+    """Whether a file of this name may be one that some rule reads; what it begins with decides on scripts."""
+    return is_python(path) or _may_be_script(path) or any(isinstance(r, TextRule) and r.reads(path) for r in rules)
 
 
-def is_python(path: str) -> bool:
-    """Whether a path is Python source or a notebook."""
-    return path.endswith((".py", ".ipynb"))
+def is_python(path: str, data: bytes = b"") -> bool:
+    """Whether a file is Python source, a notebook, or a script without a suffix whose first line calls Python."""
+    return path.endswith((".py", ".ipynb")) or (_may_be_script(path) and bool(_PYTHON_SCRIPT.match(data)))
+
+
+def _may_be_script(path: str) -> bool:
+    return "." not in path.rpartition("/")[2]
 
 
 def open_source(path: str, data: bytes) -> SourceFile:
-    """The right kind of source for a path.
+    """The right kind of source for a file.
 
     Raises:
         Unreadable: if it is not what its name says.
     """
-    return Notebook(path, data) if path.endswith(".ipynb") else SourceFile(path, data, python=path.endswith(".py"))
+    return Notebook(path, data) if path.endswith(".ipynb") else SourceFile(path, data, python=is_python(path, data))
+
+
+def applicable(path: str, data: bytes, project: Project, rules: Sequence[Rule]) -> list[Rule]:
+    """The rules that read this file, without those the repository's settings leave out here."""
+    ignored = project.settings.ignored_in(path)
+    return [rule for rule in rules if _applies(rule, path, data) and not rule.ID.startswith(ignored)]
 
 
 def examine(path: str, data: bytes, project: Project, rules: Sequence[Rule], *, whole: bool = True) -> Examined:
@@ -68,14 +83,14 @@ def examine(path: str, data: bytes, project: Project, rules: Sequence[Rule], *, 
         whole: see ``Module``.
     """
     seen = Examined()
-    awake = triggered([rule for rule in rules if _applies(rule, path)], data)
+    awake = triggered(applicable(path, data, project, rules), data)
     if not awake:
         return seen
     try:
         seen.source = open_source(path, data)
         module = None
         if any(isinstance(rule, PythonRule) for rule in awake):
-            module = Module(seen.source, project, _interest(tuple(awake)), whole=whole)
+            module = Module(seen.source, project, _interest(), whole=whole)
             seen.parsed = True
     except Unreadable as problem:
         seen.skipped.append(Skipped(path=path, reason=problem.reason, line=problem.line))
@@ -155,40 +170,54 @@ def fix(path: str, data: bytes, project: Project, rules: Sequence[Rule], *, unsa
         rules: those to apply.
         unsafe: whether fixes of grade unsafe are applied too.
 
-    Raises:
-        AssertionError: if a rule never comes to rest.
+    A fix that would make the file unparsable, or a rule that never comes to rest, is dropped and told in ``skipped``.
     """
     allowed = {Grade.SAFE, Grade.UNSAFE} if unsafe else {Grade.SAFE}
     result = Fixed(data)
     for _ in range(MAX_PASSES):
         seen = examine(path, result.data, project, rules)
-        if seen.source is None:
-            return result
         wanted = [(r, m) for r, m in seen.matches if m.fix and (m.grade or r.GRADE) in allowed]
         chosen = set(choose(m.fix for _, m in wanted if m.fix))
-        if not chosen:
+        if seen.source is None or not chosen:
             return result
-        edits = [edit for each in chosen for edit in each.edits]
-        new = seen.source.with_text(apply(seen.source.editable, edits))
-        problem = _unparsable(path, new) if seen.parsed else None
-        if problem:
-            result.skipped.append(Skipped(path=path, reason=f"a fix was dropped, it would not parse: {problem}"))
+        try:
+            new = _edited(path, seen, chosen)
+        except Unreadable as problem:
+            reason = f"a fix of {', '.join(sorted({r.ID for r, _ in wanted}))} was dropped: {problem.reason}"
+            result.skipped.append(Skipped(path=path, reason=reason))
             return result
         result.applied += [finding(r, m, seen.source) for r, m in wanted if m.fix in chosen]
         result.data = new
-    raise AssertionError(f"{[rule.ID for rule in rules]} do not come to rest on {path}")
+    reason = (
+        f"{', '.join(rule.ID for rule in rules)} would change this file without end, a fault of ours; it is left alone"
+    )
+    return Fixed(data, skipped=[Skipped(path=path, reason=reason)])
 
 
-def _unparsable(path: str, data: bytes) -> str | None:
+def _edited(path: str, seen: Examined, fixes: set[Fix]) -> bytes:
+    """The file with fixes applied.
+
+    Raises:
+        Unreadable: if the edits do not fit, or the result is no longer Python.
+    """
+    assert seen.source is not None
     try:
-        parse(open_source(path, data))
-    except Unreadable as problem:
-        return problem.reason
-    return None
+        text = apply(seen.source.editable, [edit for each in fixes for edit in each.edits])
+        new = seen.source.with_text(text)
+    except ValueError as error:
+        raise Unreadable(f"its edits do not fit ({error}), a fault of ours") from error
+    if seen.parsed:
+        try:
+            parse(open_source(path, new))
+        except Unreadable as problem:
+            raise Unreadable(f"the result would not parse ({problem.reason})") from problem
+    return new
 
 
-def _applies(rule: Rule, path: str) -> bool:
-    return is_python(path) if isinstance(rule, PythonRule) else isinstance(rule, TextRule) and rule.reads(path)
+def _applies(rule: Rule, path: str, data: bytes) -> bool:
+    if isinstance(rule, TextRule):
+        return rule.reads(path) or (_may_be_script(path) and rule.interprets(data))
+    return is_python(path, data)
 
 
 def triggered(rules: Sequence[Rule], data: bytes) -> list[Rule]:
@@ -204,12 +233,33 @@ def triggered(rules: Sequence[Rule], data: bytes) -> list[Rule]:
     return [rule for rule in rules if any(map(holds, rule.TRIGGERS))]
 
 
-@lru_cache(maxsize=256)
-def _interest(rules: tuple[Rule, ...]) -> tuple[str, ...]:
-    return interest(rules)
+@cache
+def _interest() -> tuple[str, ...]:
+    """The words of every rule, so that a rule sees the same nodes whichever others run with it."""
+    return interest(all_rules())
 
 
 def _silenced(rule: Rule, match: Match, source: SourceFile) -> bool:
-    line, _ = source.position(match.start)
-    comment = _NOQA.search(source.line(line))
-    return bool(comment) and any(rule.ID.startswith(code) for code in re.findall(r"[A-Z]+\d+", comment.group(1)))  # type: ignore[union-attr]
+    """Whether a comment ``# noqa: TPU101`` (or a prefix of the id) stands on the first or last line of the match.
+
+    A bare ``# noqa`` is meant for other tools and silences nothing here.
+    """
+    if "noqa" not in source.text and "NOQA" not in source.text:
+        return False
+    for offset in {match.start, max(match.start, match.end - 1)}:
+        comment = _NOQA.search(source.line(source.position(offset)[0]))
+        if comment and any(rule.ID.startswith(code) for code in _CODE.findall(comment.group(1).upper())):
+            return True
+    return False
+
+
+@contextmanager
+def without_collector() -> Iterator[None]:
+    """Syntax trees are large and free of use after each file; the cyclic collector would walk them again and again."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pydantic import BaseModel
 
-from tools.engine import fix, reads
+from tools.engine import examine, fix, reads, without_collector
 from tools.findings import Finding, Skipped
 from tools.project import Project
 from tools.rules import selected
 from tools.rules.base import Rule
-from tools.source import MAX_BYTES
+from tools.settings import read_settings
+from tools.source import Unreadable
 
 MAX_ROUNDS = 6
 """Rounds over all rules; a fix may uncover a place for a rule with a lower id."""
@@ -51,12 +53,16 @@ def patch_steps(
 
     Raises:
         ValueError: if a code matches no rule.
+        UserError: if the folder's `torchtpu.toml` cannot be used.
+        Unreadable: if a file disappears meanwhile.
     """
-    rules = selected(select, ignore)
+    settings = read_settings(root).with_codes(select, ignore)
+    rules = selected(settings.select, settings.ignore)
     for _ in range(MAX_ROUNDS):
         changed = False
+        pending = _Pending(Project(root, settings), rules)
         for rule in rules:
-            step = _apply(rule, root, unsafe)
+            step = _apply(rule, pending, unsafe)
             if step is not None:
                 changed = True
                 yield step
@@ -64,20 +70,44 @@ def patch_steps(
             return
 
 
-def _apply(rule: Rule, root: Path, unsafe: bool) -> PatchStep | None:
-    project = Project(root)
-    step = PatchStep(rule=rule.ID, title=f"{rule.NAME.replace('-', ' ')}", files={}, findings=[])
-    for relative in project.paths:
-        if not reads(relative, [rule]):
-            continue
-        path = root / relative
-        if path.stat().st_size > MAX_BYTES:
-            continue
-        before = path.read_bytes()
+class _Pending:
+    """Which rules find something in which files, so that a rule is tried only where it has work.
+
+    Args:
+        project: the tree.
+        rules: all that are applied in a round.
+    """
+
+    def __init__(self, project: Project, rules: Sequence[Rule]) -> None:
+        self.project = project
+        self.rules = rules
+        self.found: dict[str, set[str]] = {}
+        for path in project.paths:
+            if reads(path, rules):
+                with contextlib.suppress(Unreadable):
+                    self.look(path, project.read(path))
+
+    def look(self, path: str, data: bytes) -> None:
+        """Notes which rules have a fix for this file."""
+        with without_collector():
+            seen = examine(path, data, self.project, self.rules)
+            self.found[path] = {rule.ID for rule, match in seen.matches if match.fix}
+
+    def files(self, rule: Rule) -> list[str]:
+        """The files a rule has fixes for."""
+        return [path for path, ids in self.found.items() if rule.ID in ids]
+
+
+def _apply(rule: Rule, pending: _Pending, unsafe: bool) -> PatchStep | None:
+    project = pending.project
+    step = PatchStep(rule=rule.ID, title=rule.NAME.replace("-", " "), files={}, findings=[])
+    for relative in pending.files(rule):
+        before = project.read(relative)
         fixed = fix(relative, before, project, [rule], unsafe=unsafe)
         step.skipped += fixed.skipped
         if fixed.data != before:
-            path.write_bytes(fixed.data)
+            (project.root / relative).write_bytes(fixed.data)
             step.files[relative] = fixed.data
             step.findings += fixed.applied
+            pending.look(relative, fixed.data)
     return step if step.files else None

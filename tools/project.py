@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -10,11 +11,13 @@ from functools import cached_property
 from pathlib import Path
 
 from tools.findings import Skipped
+from tools.settings import ScanSettings
+from tools.source import Unreadable, load
 
 LEFT_OUT = frozenset(
-    ".git .hg .svn __pycache__ node_modules .venv venv .tox .nox .mypy_cache .ruff_cache .pytest_cache .eggs "
-    "site-packages .ipynb_checkpoints".split()
-)
+    {".git", ".hg", ".svn", "__pycache__", "node_modules", ".venv", "venv", ".tox", ".nox", ".mypy_cache",
+     ".ruff_cache", ".pytest_cache", ".eggs", "site-packages", ".ipynb_checkpoints"}
+)  # fmt: skip
 """Folders that are never part of the user's own source."""
 
 
@@ -24,10 +27,12 @@ class Project:
 
     Args:
         root: its top folder.
+        settings: what its owner asks to be left out.
         skipped: what listing left out, filled while ``paths`` is read.
     """
 
     root: Path
+    settings: ScanSettings = field(default_factory=ScanSettings)
     skipped: list[Skipped] = field(default_factory=list)
 
     @cached_property
@@ -40,32 +45,56 @@ class Project:
         for folder, directories, names in os.walk(root, onerror=self._unlisted):
             relative = os.path.relpath(folder, root)
             prefix = "" if relative == "." else relative.replace(os.sep, "/") + "/"
-            kept = []
-            for name in sorted(directories):
-                if os.path.islink(os.path.join(folder, name)):
-                    self.skipped.append(Skipped(path=prefix + name, reason="a link to a folder is not followed"))
-                elif name not in LEFT_OUT and not self._is_environment(os.path.join(folder, name), prefix + name):
-                    kept.append(name)
-            directories[:] = kept
+            directories[:] = [name for name in sorted(directories) if self._enters(folder, name, prefix + name)]
             for name in names:
-                path = os.path.join(folder, name)
-                if os.path.islink(path):
-                    self.skipped.append(Skipped(path=prefix + name, reason=_link(path, root)))
-                elif os.path.isfile(path):
+                if self._takes(os.path.join(folder, name), prefix + name, root):
                     yield prefix + name
+
+    def _enters(self, folder: str, name: str, relative: str) -> bool:
+        path = os.path.join(folder, name)
+        if name in LEFT_OUT or self.settings.excludes(relative):
+            return False
+        if os.path.islink(path):
+            self._skip(relative, "a link to a folder is not followed")
+            return False
+        return not self._is_environment(path, relative)
+
+    def _takes(self, path: str, relative: str, root: str) -> bool:
+        if self.settings.excludes(relative):
+            return False
+        if os.path.islink(path):
+            self._skip(relative, _link(path, root))
+        elif not _is_text(relative):
+            self._skip(relative, "its name is not UTF-8")
+        elif os.path.isfile(path):
+            return True
+        elif os.path.lexists(path):
+            self._skip(relative, "not a regular file")
+        return False
+
+    def _skip(self, path: str, reason: str) -> None:
+        shown = path.encode("utf-8", "backslashreplace").decode()
+        self.skipped.append(Skipped(path=shown, reason=reason))
 
     def _is_environment(self, path: str, relative: str) -> bool:
         if os.path.exists(os.path.join(path, "pyvenv.cfg")):
             return True
         if os.path.exists(os.path.join(path, ".git")):
-            self.skipped.append(
-                Skipped(path=relative, reason="a repository of its own (a submodule); migrate it by itself")
-            )
+            self._skip(relative, "a repository of its own (a submodule); migrate it by itself")
             return True
         return False
 
     def _unlisted(self, error: OSError) -> None:
-        self.skipped.append(Skipped(path=str(error.filename), reason=f"cannot be listed: {error.strerror}"))
+        relative = os.path.relpath(error.filename, self.root).replace(os.sep, "/")
+        self._skip(relative, f"cannot be listed: {error.strerror}")
+
+    def read(self, path: str) -> bytes:
+        """The bytes of one of ``paths``.
+
+        Raises:
+            Unreadable: see ``tools.source.load``.
+        """
+        return load(self.root / path)
 
     @cached_property
     def own_cuda_methods(self) -> frozenset[str]:
@@ -73,12 +102,10 @@ class Project:
         found = []
         for path in self.paths:
             if path.endswith(".py"):
-                try:
-                    data = (self.root / path).read_bytes()
-                except OSError:
-                    continue
-                if b"def cuda" in data and _CUDA_METHOD.search(data):
-                    found.append(path)
+                with contextlib.suppress(Unreadable):
+                    data = self.read(path)
+                    if b"def cuda" in data and _CUDA_METHOD.search(data):
+                        found.append(path)
         return frozenset(found)
 
 
@@ -96,13 +123,20 @@ class TextProject(Project):
     def _list(self) -> Iterator[str]:
         yield from self.texts
 
-    @cached_property
-    def own_cuda_methods(self) -> frozenset[str]:
-        """See ``Project.own_cuda_methods``."""
-        return frozenset(path for path, data in self.texts.items() if _CUDA_METHOD.search(data))
+    def read(self, path: str) -> bytes:
+        """See ``Project.read``."""
+        return self.texts[path]
 
 
 _CUDA_METHOD = re.compile(rb"^[ \t]+def cuda[ \t]*\(", re.MULTILINE)
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _link(path: str, root: str) -> str:

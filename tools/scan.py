@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import gc
 import multiprocessing
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 
-from tools.engine import examine, finding, is_python, reads
+from tools.engine import applicable, examine, finding, is_python, reads, without_collector
 from tools.findings import Finding, ScanResult, Skipped
 from tools.project import Project
 from tools.rules import selected
 from tools.rules.base import Rule
-from tools.source import MAX_BYTES
+from tools.settings import read_settings
+from tools.source import Unreadable
 
 Progress = Callable[[int, int], None]
 """Called with files done and files in all."""
 
-_Part = tuple[int, list[Finding], list[Skipped]]
+_Part = tuple[int, int, list[Finding], list[Skipped]]
 
 
 def scan(
@@ -34,8 +33,8 @@ def scan(
 
     Args:
         root: the folder.
-        select: rule ids or prefixes to run (all if empty).
-        ignore: rule ids or prefixes to leave out.
+        select: rule ids or prefixes to run (if empty, those the folder's `torchtpu.toml` selects, else all).
+        ignore: rule ids or prefixes to leave out, besides those `torchtpu.toml` ignores.
         jobs: processes to share the work between.
         on_progress: told how far it is.
 
@@ -45,14 +44,17 @@ def scan(
     Raises:
         ValueError: if a code in ``select`` or ``ignore`` matches no rule.
         NotADirectoryError: if ``root`` is no folder.
+        UserError: if its `torchtpu.toml` cannot be used.
     """
     if not root.is_dir():
         raise NotADirectoryError(f"{root} is not a folder")
-    rules = selected(select, ignore)
-    project = Project(root)
+    settings = read_settings(root).with_codes(select, ignore)
+    rules = selected(settings.select, settings.ignore)
+    project = Project(root, settings)
     paths = [path for path in project.paths if reads(path, rules)]
-    result = ScanResult(root=str(root), files=len(paths))
-    for number, (parsed, findings, skipped) in enumerate(_parts(project, paths, rules, jobs), 1):
+    result = ScanResult(root=str(root))
+    for number, (files, parsed, findings, skipped) in enumerate(_parts(project, paths, rules, jobs), 1):
+        result.files += files
         result.parsed += parsed
         result.findings += findings
         result.skipped += skipped
@@ -93,41 +95,23 @@ def _work(paths: list[str]) -> _Part:
 
 
 def _examine_chunk(project: Project, rules: list[Rule], paths: list[str]) -> _Part:
-    parsed, findings, skipped = 0, list[Finding](), list[Skipped]()
-    with _without_collector():
+    files, parsed, findings, skipped = 0, 0, list[Finding](), list[Skipped]()
+    with without_collector():
         for path in paths:
-            data = _read(project.root / path, path, skipped)
-            if data is None:
+            try:
+                data = project.read(path)
+            except Unreadable as problem:
+                if is_python(path):
+                    files += 1
+                    skipped.append(Skipped(path=path, reason=problem.reason))
                 continue
-            seen = examine(path, data, project, rules, whole=False)
+            applying = applicable(path, data, project, rules)
+            if not applying:
+                continue
+            files += 1
+            seen = examine(path, data, project, applying, whole=False)
             parsed += seen.parsed
             skipped += seen.skipped
             if seen.source is not None:
                 findings += [finding(rule, match, seen.source) for rule, match in seen.matches]
-    return parsed, findings, skipped
-
-
-def _read(path: Path, relative: str, skipped: list[Skipped]) -> bytes | None:
-    try:
-        size = path.stat().st_size
-        if size > MAX_BYTES:
-            if is_python(relative):
-                reason = f"{size / 1e6:.1f} MB; files over {MAX_BYTES / 1e6:.1f} MB are taken for generated or data"
-                skipped.append(Skipped(path=relative, reason=reason))
-            return None
-        return path.read_bytes()
-    except OSError as error:
-        skipped.append(Skipped(path=relative, reason=f"cannot be read: {error.strerror or error}"))
-        return None
-
-
-@contextmanager
-def _without_collector() -> Iterator[None]:
-    """Syntax trees are large and free of use after each file; the cyclic collector would walk them again and again."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
+    return files, parsed, findings, skipped

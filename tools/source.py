@@ -6,7 +6,9 @@ import ast
 import bisect
 import codecs
 import io
+import os
 import re
+import stat
 import tokenize
 import warnings
 from functools import cached_property
@@ -15,6 +17,9 @@ from pathlib import Path
 
 MAX_BYTES = 4 * 1024 * 1024
 """Larger files are generated or data; they are reported as skipped, not parsed."""
+
+MAX_NOTEBOOK_BYTES = 32 * 1024 * 1024
+"""The same for notebooks, which carry their output (images) with them."""
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
@@ -53,9 +58,10 @@ class SourceFile:
         body = data[len(self._mark) :]
         try:
             self.text = body.decode(self.encoding)
-        except (UnicodeDecodeError, LookupError) as error:
+            survives = self.text.encode(self.encoding) == body
+        except (ValueError, LookupError) as error:
             raise Unreadable(f"not {self.encoding} text: {error}") from error
-        if self.text.encode(self.encoding) != body:
+        if not survives:
             raise Unreadable(f"the {self.encoding} text does not survive a round trip")
 
     def with_text(self, text: str) -> bytes:
@@ -75,6 +81,10 @@ class SourceFile:
         if len(ends) > 1 and not self.text.endswith(("\n", "\r")):
             ends.pop()
         return ends
+
+    @cached_property
+    def _ascii(self) -> bool:
+        return self.text.isascii()
 
     @cached_property
     def newline(self) -> str:
@@ -99,8 +109,7 @@ class SourceFile:
     def offset(self, line: int, utf8_column: int) -> int:
         """Character offset of ``ast`` coordinates: a 1-based line and a 0-based UTF-8 byte column."""
         start = self.starts[line - 1]
-        piece = self.text[start : start + utf8_column]
-        if piece.isascii():
+        if self._ascii or self.text[start : start + utf8_column].isascii():
             return start + utf8_column
         whole = self.text[start : self.starts[line] if line < len(self.starts) else len(self.text)]
         return start + len(whole.encode("utf-8")[:utf8_column].decode("utf-8"))
@@ -111,22 +120,27 @@ class SourceFile:
         return line, offset - self.starts[line - 1] + 1
 
 
-def read(path: Path, relative: str, *, python: bool = True) -> SourceFile:
-    """Reads a file as text.
+def load(path: Path) -> bytes:
+    """The bytes of a regular file of ordinary size; opening a pipe or a device does not wait.
 
     Raises:
-        Unreadable: too large, not text, or not readable.
+        Unreadable: too large, not a regular file, or not readable.
     """
     try:
-        size = path.stat().st_size
-        if size > MAX_BYTES:
-            raise Unreadable(
-                f"{size / 1e6:.1f} MB; files over {MAX_BYTES / 1e6:.1f} MB are taken for generated or data"
-            )
-        data = path.read_bytes()
+        with open(os.open(path, _READ), "rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise Unreadable("not a regular file")
+            limit = MAX_NOTEBOOK_BYTES if path.suffix == ".ipynb" else MAX_BYTES
+            if status.st_size > limit:
+                size = f"{status.st_size / 1e6:.1f} MB"
+                raise Unreadable(f"{size}; files over {limit / 1e6:.1f} MB are taken for generated or data")
+            return file.read(limit + 1)
     except OSError as error:
         raise Unreadable(f"cannot be read: {error.strerror or error}") from error
-    return SourceFile(relative, data, python=python)
+
+
+_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 def parse(source: SourceFile, text: str | None = None) -> ast.Module:

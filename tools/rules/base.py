@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import fnmatch
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import ClassVar
 
 from tools.edits import Fix
@@ -107,19 +109,38 @@ class TextRule(Rule):
 
     Attributes:
         FILES: patterns for the file's name or its whole POSIX path, such as ``*.yaml`` or ``requirements*.txt``.
+        INTERPRETERS: programs, such as ``bash``, that make a script without a suffix such a file when its first line
+            calls one.
     """
 
     FILES: ClassVar[tuple[str, ...]]
+    INTERPRETERS: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def reads(cls, path: str) -> bool:
         """Whether the rule is for a file of this name."""
-        name = path.rpartition("/")[2]
-        return any(fnmatch.fnmatch(name, pattern) or fnmatch.fnmatch(path, pattern) for pattern in cls.FILES)
+        names, paths = _patterns(cls)
+        return bool(names.match(path.rpartition("/")[2]) or paths.match(path))
+
+    @classmethod
+    def interprets(cls, data: bytes) -> bool:
+        """Whether a file begins with a line that calls one of the rule's interpreters."""
+        if not cls.INTERPRETERS or not data.startswith(b"#!"):
+            return False
+        words = data.partition(b"\n")[0].decode("utf-8", "replace").replace("/", " ").split()
+        return any(interpreter in words for interpreter in cls.INTERPRETERS)
 
     @abstractmethod
     def check(self, source: SourceFile, project: Project) -> Iterator[Match]:
         """Yields the places found in one file."""
+
+
+@cache
+def _patterns(rule: type[TextRule]) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """What fits a file's name, and what fits its whole path, for a text rule."""
+    names = [fnmatch.translate(pattern) for pattern in rule.FILES if "/" not in pattern]
+    paths = [fnmatch.translate(pattern) for pattern in rule.FILES if "/" in pattern]
+    return re.compile("|".join(names) or r"(?!)"), re.compile("|".join(paths) or r"(?!)")
 
 
 def interest(rules: Sequence[Rule]) -> tuple[str, ...]:
