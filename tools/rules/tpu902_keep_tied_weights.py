@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.edits import Fix
+from tools.edits import Edit, Fix
 from tools.findings import Grade
 from tools.guards import dotted
 from tools.module import Module
@@ -18,17 +18,32 @@ _ADDED = (
     "if torch.accelerator.is_available() and not torch.cuda.is_available():\n"
     "    torch.__future__.set_swap_module_params_on_conversion(True)\n"
 )
+_METHOD = """
+    def _apply(self, *args, **kwargs):
+        # A move to some accelerators makes new parameters; weights that were tied before it stay tied.
+        tied = self.decoder.weight is self.encoder.weight
+        moved = super()._apply(*args, **kwargs)
+        if tied:
+            self.decoder.weight = self.encoder.weight
+        return moved
+"""
+
+Pair = tuple[str, str]
+"""Target and source of a tie, as dotted names."""
 
 
 class KeepTiedWeights(PythonRule):
     """``self.head.weight = self.embedding.weight`` ties two layers by sharing one Parameter.
 
-    In torch_tpu 0.2.0 ``module.to("tpu")`` makes new Parameters, one for each place, so the tie is lost without a word: the
-    model trains on with two tensors, and its parameter count and its results differ. With PyTorch's own switch for swapping
-    parameters on conversion the tie and the objects survive (checked: one parameter, the same object).
+    In torch_tpu 0.2.0 ``module.to("tpu")`` makes new Parameters, one for each place, so the tie is lost without a word:
+    the model trains on with two tensors, and its parameter count and its results differ.
 
-    The switch is global and works around a fault of the backend, so the fix is graded unsafe; it is set only with an
-    accelerator that is not CUDA, and changes nothing elsewhere. Tying again after the move is the alternative.
+    A class that ties its own layers in ``__init__`` gets an ``_apply`` (what ``.to`` and its kin call) that ties again
+    what was tied before the move. Where the move keeps the objects, as on CUDA and the CPU, it does nothing.
+
+    A tie made elsewhere has no such place. PyTorch's switch for swapping parameters on conversion keeps the objects and
+    so the tie (checked: one parameter, the same object); it is global, so that fix is graded unsafe, and it is set only
+    with an accelerator that is not CUDA.
 
     Not covered: ties made by a library (``tie_weights`` of Transformers), or through ``setattr``.
     """
@@ -36,7 +51,6 @@ class KeepTiedWeights(PythonRule):
     ID = "TPU902"
     NAME = "keep-tied-weights"
     FAMILY = "M"
-    GRADE = Grade.UNSAFE
     MESSAGE = "these weights are tied, and moving the model to a TPU unties them silently"
     TRIGGERS = (".weight =", ".weight=", ".bias =")
     COVERS = ("M2",)
@@ -48,9 +62,26 @@ class KeepTiedWeights(PythonRule):
     )
     INVALID = (
         Invalid(
-            "import torch\nimport torch.nn as nn\n\nclass M(nn.Module):\n    def __init__(self):\n"
+            "import torch.nn as nn\n\nclass M(nn.Module):\n    def __init__(self, tie):\n"
+            "        self.encoder, self.decoder = make()\n        if tie:\n"
+            "            self.decoder.weight = self.encoder.weight\n\n    def forward(self, x):\n        return x\n",
+            "import torch.nn as nn\n\nclass M(nn.Module):\n    def __init__(self, tie):\n"
+            "        self.encoder, self.decoder = make()\n        if tie:\n"
+            f"            self.decoder.weight = self.encoder.weight\n{_METHOD}"
+            "\n    def forward(self, x):\n        return x\n",
+        ),
+        Invalid(
+            "import torch.nn as nn\nclass M(nn.Module):\n    def __init__(self):\n"
+            "        self.encoder = nn.Embedding(9, 4)\n        self.decoder = nn.Linear(4, 9)\n"
+            "        self.decoder.weight = self.encoder.weight",
+            "import torch.nn as nn\nclass M(nn.Module):\n    def __init__(self):\n"
+            "        self.encoder = nn.Embedding(9, 4)\n        self.decoder = nn.Linear(4, 9)\n"
+            f"        self.decoder.weight = self.encoder.weight\n{_METHOD}",
+        ),
+        Invalid(
+            "import torch\nimport torch.nn as nn\n\nclass M(nn.Module):\n    def tie(self):\n"
             "        self.decoder.weight = self.encoder.weight\n",
-            f"import torch\nimport torch.nn as nn\n\n{_ADDED}\nclass M(nn.Module):\n    def __init__(self):\n"
+            f"import torch\nimport torch.nn as nn\n\n{_ADDED}\nclass M(nn.Module):\n    def tie(self):\n"
             "        self.decoder.weight = self.encoder.weight\n",
             unsafe=True,
         ),
@@ -62,13 +93,24 @@ class KeepTiedWeights(PythonRule):
         if _FLAG in module.source.text:
             return
         for statement in module.nodes(ast.Assign):
-            source = dotted(statement.value)
-            for target in statement.targets:
-                name = dotted(target)
-                if source is not None and name is not None and _ties(name, source):
-                    note = "assumes that parameters may be swapped on conversion; tying again after the move also works"
-                    yield Match(*module.span(statement), fix=_fix(module), note=note)
-                    break
+            pair = _pair(statement)
+            if pair is None:
+                continue
+            holder = _own_class(module, statement)
+            if holder is None:
+                note = "assumes that parameters may be swapped on conversion; tying again after the move also works"
+                yield Match(*module.span(statement), fix=_switch(module), grade=Grade.UNSAFE, note=note)
+            elif not _has_apply(holder):
+                yield Match(*module.span(statement), fix=_method(module, holder))
+
+
+def _pair(statement: ast.Assign) -> Pair | None:
+    source = dotted(statement.value)
+    for target in statement.targets:
+        name = dotted(target)
+        if source is not None and name is not None and _ties(name, source):
+            return name, source
+    return None
 
 
 def _ties(target: str, source: str) -> bool:
@@ -76,7 +118,61 @@ def _ties(target: str, source: str) -> bool:
     return all(len(parts) >= 3 and parts[-1] in ("weight", "bias") for parts in both) and target != source
 
 
-def _fix(module: Module) -> Fix:
+def _own_class(module: Module, statement: ast.Assign) -> ast.ClassDef | None:
+    """The class whose ``__init__`` ties two layers it always has, where an ``_apply`` of its own can tie them again."""
+    function = module.function(statement)
+    pair = _pair(statement)
+    if not isinstance(function, ast.FunctionDef) or function.name != "__init__" or pair is None:
+        return None
+    holder = module.parent(function)
+    if not isinstance(holder, ast.ClassDef) or not all(name.startswith("self.") for name in pair):
+        return None
+    if statement in function.body:
+        return holder
+    always = {name for inner in function.body if isinstance(inner, ast.Assign) for name in _targets(inner)}
+    needed = {".".join(name.split(".")[:2]) for name in pair}
+    return holder if needed <= always else None
+
+
+def _targets(statement: ast.Assign) -> Iterator[str]:
+    for target in statement.targets:
+        for element in target.elts if isinstance(target, ast.Tuple) else [target]:
+            name = dotted(element)
+            if name is not None:
+                yield name
+
+
+def _has_apply(holder: ast.ClassDef) -> bool:
+    return any(isinstance(inner, ast.FunctionDef) and inner.name == "_apply" for inner in holder.body)
+
+
+def _method(module: Module, holder: ast.ClassDef) -> Fix:
+    source = module.source
+    function = next(f for f in holder.body if isinstance(f, ast.FunctionDef) and f.name == "__init__")
+    pairs = [p for s in module.nodes(ast.Assign) if _own_class(module, s) is holder and (p := _pair(s))]
+    margin = source.text[source.starts[function.lineno - 1] : module.span(function)[0]]
+    step = source.indent
+    several = len(pairs) > 1
+    names = [f"tied_{number}" if several else "tied" for number, _ in enumerate(pairs, 1)]
+    lines = [
+        "",
+        f"{margin}def _apply(self, *args, **kwargs):",
+        f"{margin}{step}# A move to some accelerators makes new parameters; weights that were tied before it stay tied.",
+        *(f"{margin}{step}{name} = {target} is {origin}" for name, (target, origin) in zip(names, pairs, strict=True)),
+        f"{margin}{step}moved = super()._apply(*args, **kwargs)",
+    ]
+    for name, (target, origin) in zip(names, pairs, strict=True):
+        lines += [f"{margin}{step}if {name}:", f"{margin}{step}{step}{target} = {origin}"]
+    lines += [f"{margin}{step}return moved", ""]
+    last = function.end_lineno or function.lineno
+    if last < len(source.starts):
+        place, opening = source.starts[last], ""
+    else:
+        place, opening = len(source.text), source.newline
+    return Fix((Edit(place, place, opening + source.newline.join(lines)),))
+
+
+def _switch(module: Module) -> Fix:
     text = _ADDED.rstrip("\n").replace("    ", module.source.indent)
     text = text.replace("torch.accelerator.is_available()", f"{spell(module, AVAILABLE)}()")
     text = text.replace("torch.cuda.is_available()", cuda_test(module))
