@@ -92,7 +92,7 @@ API: dict[str, Decision] = {
     **_each(Kind.ADVICE, "TPU217", "a TPU that is full may raise RuntimeError with RESOURCE_EXHAUSTED instead",
             "OutOfMemoryError"),  # fmt: skip
     # --- random numbers --------------------------------------------------------------------------------------------
-    **_each(Kind.HARMLESS, "TPU902", "does nothing without CUDA; torch.manual_seed seeds every device",
+    **_each(Kind.HARMLESS, "TPU922", "does nothing without CUDA; torch.manual_seed seeds every device",
             "manual_seed manual_seed_all seed seed_all"),  # fmt: skip
     **_each(Kind.REWRITTEN, "TPU213", "torch.initial_seed is the same number", "initial_seed"),
     **_each(Kind.GUARDED, "TPU213", "the state of CUDA's generators", "get_rng_state get_rng_state_all set_rng_state "

@@ -103,24 +103,31 @@ def _default_of_device(arguments: ast.arguments, child: ast.AST) -> bool:
     return any(default is child and DEVICE_WORD.search(argument.arg) for argument, default in pairs)
 
 
+def is_generator(module: Module, call: ast.AST | None) -> bool:
+    """Whether a call makes a random generator, whose device is a question of its own (TPU921)."""
+    return isinstance(call, ast.Call) and module.qualify(call.func) == "torch.Generator"
+
+
 def _keyword(module: Module, node: ast.keyword) -> bool:
     call = module.parent(node)
     if not isinstance(call, ast.Call) or node.arg is None:
         return False
     if module.qualify(call.func) in _TYPE_TAKERS:
         return False
+    if is_generator(module, call):
+        return False
     if node.arg == "default":
         return any(DEVICE_WORD.search(text.lstrip("-").replace("-", "_")) for a in call.args if (text := string(a)))
     return node.arg == "map_location" or bool(DEVICE_WORD.search(node.arg))
 
 
-_FIRST_ARGUMENT = frozenset({"torch.device", "torch.Generator", "torch.set_default_device"})
+_FIRST_ARGUMENT = frozenset({"torch.device", "torch.set_default_device"})
 _LOOKUPS = frozenset({"get", "getenv", "getattr", "setdefault", "pop"})
 
 
 def _argument(module: Module, call: ast.Call, index: int) -> bool:
     name = module.qualify(call.func)
-    if name in _TYPE_TAKERS:
+    if name in _TYPE_TAKERS or is_generator(module, call):
         return False
     if name in _FIRST_ARGUMENT:
         return index == 0

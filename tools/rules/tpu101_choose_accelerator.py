@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tools.edits import Edit, Fix
 from tools.guards import is_cuda_test, on_cuda_path
-from tools.literals import index_text, is_cuda_literal
+from tools.literals import index_text, is_cuda_literal, is_generator
 from tools.module import Module, string
 from tools.rewrite import AVAILABLE, CURRENT, device_type, import_edits, spell
 from tools.rules.base import Invalid, Match, PythonRule
@@ -34,6 +34,7 @@ class ChooseAccelerator(PythonRule):
         "import torch\ndevice = torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else 'cpu'\n",
         "import torch\nname = torch.cuda.get_device_name() if torch.cuda.is_available() else 'none'\n",
         "x = 'cuda' if flag else 'cpu'\n",
+        "import torch\ng = torch.Generator('cuda' if torch.cuda.is_available() else 'cpu')\n",
         "import torch\nd = f'cuda:{r}' if torch.cuda.is_available() else DEVICE_TYPE\n",
     )
     INVALID = (
@@ -73,7 +74,7 @@ class ChooseAccelerator(PythonRule):
             if not calls or not is_cuda_test(module, choice.test, flags=False) or on_cuda_path(module, choice):
                 continue
             literals = [n for n in ast.walk(choice.body) if isinstance(n, ast.expr) and is_cuda_literal(n)]
-            if not literals:
+            if not literals or any(is_generator(module, a) for a in (*module.ancestors(choice), *ast.walk(choice.body))):
                 continue
             start, end = module.span(choice)
             if any(isinstance(literal, ast.JoinedStr) for literal in literals):

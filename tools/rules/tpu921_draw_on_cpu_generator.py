@@ -1,0 +1,128 @@
+"""TPU921: random generators on the device."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tools.cuda_calls import imported
+from tools.edits import Edit, Fix
+from tools.findings import Grade
+from tools.guards import dotted, on_cuda_path
+from tools.module import Module, keyword, string
+from tools.rewrite import CUDA_AVAILABLE, cuda_test
+from tools.rules.base import Invalid, Match, PythonRule
+
+_DRAWS = frozenset(f"torch.{name}" for name in ("rand", "randn", "randint", "randperm", "normal", "empty"))
+_SAMPLES = frozenset({"torch.multinomial", "torch.bernoulli"})
+_IN_PLACE = frozenset({"normal_", "uniform_", "random_", "bernoulli_", "exponential_", "cauchy_", "log_normal_", "geometric_"})
+_NOTE = "draw on generator.device and move the result; a generator and the tensor it fills must be on one device"
+
+
+class DrawOnCpuGenerator(PythonRule):
+    """``torch.Generator(device="cuda")`` fails without CUDA, and a generator on a TPU hangs in torch_tpu 0.2.0.
+
+    The generator stays where it was on CUDA and on the CPU; elsewhere it is the CPU's, and draws that name it are made on
+    its device and moved: the numbers on CUDA and on the CPU are the same as before.
+
+    Not covered: generators handed to other files, and draws with a generator that the file does not make itself.
+    """
+
+    ID = "TPU921"
+    NAME = "draw-on-cpu-generator"
+    FAMILY = "H"
+    MESSAGE = "a generator on the device fails without CUDA and hangs on a TPU; draw on the CPU there"
+    TRIGGERS = ("Generator(", "generator=")
+    COVERS = ("H6",)
+    VALID = (
+        "import torch\ng = torch.Generator().manual_seed(1)\nx = torch.randperm(4, generator=g)\n",
+        "import torch\ng = torch.Generator(device='cpu')\n",
+        "import torch\ng = torch.Generator('cuda') if torch.cuda.is_available() else torch.Generator()\n",
+        "import torch\ng = torch.Generator(device=device if torch.cuda.is_available() else 'cpu')\n",
+        "import torch\ng = torch.Generator('cuda' if torch.cuda.is_available() else 'cpu')\n",
+    )
+    INVALID = (
+        Invalid(
+            "import torch\nrng = torch.Generator(device=device)\nrng.manual_seed(42)\n"
+            "ix = torch.multinomial(probs, 1, generator=rng) # (B, 1)\n",
+            "import torch\nrng = torch.Generator(device=device if torch.cuda.is_available() else 'cpu')\nrng.manual_seed(42)\n"
+            "ix = torch.multinomial(probs.to(rng.device), 1, generator=rng).to(probs.device) # (B, 1)\n",
+            count=2,
+        ),
+        Invalid(
+            'import torch\ng = torch.Generator("cuda").manual_seed(0)\nx = torch.randn(2, 3, generator=g, device="cuda")\n',
+            'import torch\ng = torch.Generator("cuda" if torch.cuda.is_available() else "cpu").manual_seed(0)\n'
+            'x = torch.randn(2, 3, generator=g, device=g.device).to("cuda")\n',
+            count=2,
+        ),
+        Invalid(
+            "import torch\ng = torch.Generator(device)\nx.normal_(generator=g)\n",
+            "import torch\ng = torch.Generator(device if torch.cuda.is_available() else 'cpu')\nx.normal_(generator=g)\n",
+            count=2,
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Match]:
+        """Yields generators on a device, and draws that use one of this file."""
+        for call in module.calls("torch.Generator"):
+            place = _place(call)
+            if place is not None and not on_cuda_path(module, call):
+                text = f"{module.text(place)} if {cuda_test(module)} else {_quoted(module, call)}"
+                fix = imported(module, [module.replace(place, text)], CUDA_AVAILABLE)
+                yield Match(*module.span(call), fix=fix)
+        made = _variables(module)
+        for call in module.nodes(ast.Call) if made else ():
+            used = keyword(call, "generator")
+            if used is None or dotted(used.value) not in made or on_cuda_path(module, call):
+                continue
+            yield from _draw(module, call, module.text(used.value))
+
+
+def _place(call: ast.Call) -> ast.expr | None:
+    """The device of a generator, None where it is the CPU or is decided already."""
+    place = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "device"), None)
+    if place is None or string(place) == "cpu" or isinstance(place, ast.IfExp):
+        return None
+    return place
+
+
+def _quoted(module: Module, call: ast.Call) -> str:
+    quote = '"' if '"' in module.text(call) or "'" not in module.source.text and '"' in module.source.text else "'"
+    return f"{quote}cpu{quote}"
+
+
+def _variables(module: Module) -> frozenset[str]:
+    """Variables that hold a generator made on a device in this file."""
+    found = set()
+    for assignment in module.nodes(ast.Assign):
+        makers = [c for c in ast.walk(assignment.value) if isinstance(c, ast.Call)]
+        for maker in makers:
+            if module.qualify(maker.func) == "torch.Generator" and (maker.args or maker.keywords):
+                place = maker.args[0] if maker.args else maker.keywords[0].value
+                if string(place) != "cpu":
+                    found |= {name for target in assignment.targets if (name := dotted(target))}
+    return frozenset(found)
+
+
+def _draw(module: Module, call: ast.Call, generator: str) -> Iterator[Match]:
+    name = module.qualify(call.func)
+    end = module.span(call)[1]
+    place = keyword(call, "device")
+    if name in _DRAWS and place is not None:
+        if module.text(place.value) != f"{generator}.device":
+            moved = Edit(end, end, f".to({module.text(place.value)})")
+            yield Match(*module.span(call), fix=Fix((module.replace(place.value, f"{generator}.device"), moved)))
+    elif name in _SAMPLES and call.args:
+        source = dotted(call.args[0])
+        if source is not None:
+            edits = (
+                module.replace(call.args[0], f"{source}.to({generator}.device)"),
+                Edit(end, end, f".to({source}.device)"),
+            )
+            yield Match(*module.span(call), fix=Fix(edits))
+        elif f".to({generator}.device)" not in module.text(call.args[0]):
+            yield Match(*module.span(call), grade=Grade.ADVICE, note=_NOTE)
+    elif isinstance(call.func, ast.Attribute) and call.func.attr in _IN_PLACE:
+        yield Match(*module.span(call), grade=Grade.ADVICE, note=_NOTE)
+
+
