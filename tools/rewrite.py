@@ -174,13 +174,38 @@ def resolved_variables(module: Module) -> dict[str, ast.Assign]:
     for statement in module.tree.body:
         if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
             target = statement.targets[0]
-            if isinstance(target, ast.Name) and pattern.fullmatch(module.text(statement.value)):
-                if (
-                    len(re.findall(rf"\b{target.id}\b\s*(?::[^=\n]*)?(?:=(?!=)|,[^=\n()]*=(?!=))", module.source.text))
-                    == 1
-                ):
-                    found[target.id] = statement
+            resolves = isinstance(target, ast.Name) and pattern.fullmatch(module.text(statement.value))
+            if isinstance(target, ast.Name) and resolves and _bound_once(module, target.id):
+                found[target.id] = statement
     return found
+
+
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+
+
+def _bound_once(module: Module, name: str) -> bool:
+    """Whether the module's own code binds a name in exactly one place and no function declares it global."""
+    if re.search(rf"\bglobal\b[^\n]*\b{name}\b", module.source.text):
+        return False
+    count = 0
+    pending: list[ast.AST] = [module.tree]
+    while pending:
+        node = pending.pop()
+        count += _binds(node, name)
+        if not isinstance(node, _SCOPES):
+            pending += ast.iter_child_nodes(node)
+    return count == 1
+
+
+def _binds(node: ast.AST, name: str) -> bool:
+    if isinstance(node, ast.Name):
+        return node.id == name and not isinstance(node.ctx, ast.Load)
+    if isinstance(node, ast.alias):
+        return (node.asname or node.name) == name
+    return (
+        isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.ExceptHandler)
+        and node.name == name
+    )
 
 
 def device(module: Module, node: ast.AST) -> tuple[str, list[Edit]]:
@@ -247,8 +272,9 @@ def _constant(module: Module, after: Sequence[ast.stmt] | None) -> tuple[str, li
 
 def _visible(module: Module, name: str, assignment: ast.Assign, node: ast.AST) -> bool:
     for holder in module.ancestors(node):
-        if isinstance(holder, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) and name in parameters(holder):
-            return False
+        if isinstance(holder, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            if name in parameters(holder) or any(_binds(inner, name) for inner in ast.walk(holder)):
+                return False
     inside_function = module.function(node) is not None and node not in _defaults(module, node)
     return inside_function or getattr(node, "lineno", 0) > (assignment.end_lineno or 0)
 
