@@ -58,7 +58,7 @@ ecosystem: $(READY)  ## migrate pinned public repositories; SOURCES=folder with 
 	$(BIN)/python -m evals.ecosystem $(if $(SOURCES),--source-dir $(SOURCES))
 
 docs: $(READY)  ## regenerate docs/rules.md and docs/cli.md
-	$(BIN)/python -m evals.docs
+	$(BIN)/python docs/generate.py
 
 # Needs pip-tools, which is installed apart so that the lock does not pin pip itself.
 lock:  ## remake the lock files from pyproject.toml

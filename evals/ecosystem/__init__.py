@@ -1,0 +1,1 @@
+"""Migrates pinned public repositories and records what holds for each."""
