@@ -31,9 +31,9 @@ def test_a_made_page_is_what_the_code_says(name: str, text: str) -> None:
 def test_commands_on_a_page_exist(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     known = set(get_command(app).commands)
-    assert set(re.findall(r"^\$? ?torchtpu-agent (\w+)", text, re.M)) <= known
+    assert set(re.findall(r"^(?:\$ |\.venv/bin/)?torchtpu-agent (\w+)", text, re.M)) <= known
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
-    assert set(re.findall(r"\bmake ([a-z-]+)", text)) <= targets
+    assert set(re.findall(r"(?:^|`)make ([a-z-]+)", text, re.M)) <= targets
 
 
 def test_links_in_pages_lead_somewhere() -> None:

@@ -55,11 +55,9 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     wheel = build_wheel(folder)
     subprocess.run([sys.executable, "-m", "venv", str(folder / "env")], check=True, timeout=120)
     # Only what the wheel asks for and openai-agents with what it asks for: no torch.
+    install = "-m pip install --quiet --no-compile --no-index --find-links".split()
     subprocess.run(
-        [
-            str(folder / "env/bin/python"), "-m", "pip", "install", "--quiet", "--no-compile", "--no-index",
-            "--find-links", str(WHEELHOUSE), str(wheel), "openai-agents",
-        ],  # fmt: skip
+        [str(folder / "env/bin/python"), *install, str(WHEELHOUSE), str(wheel), "openai-agents"],
         check=True,
         timeout=280,
         env={k: v for k, v in os.environ.items() if not k.startswith("PIP_")},
@@ -136,7 +134,6 @@ def test_the_runtime_is_importable_under_its_own_name(installed: Installed, tmp_
 def test_the_wheel_holds_no_tests_and_no_compiled_files(installed: Installed) -> None:
     ours = {p.name for p in installed.site.iterdir() if "torchtpu" in p.name}
     assert ours == {"torchtpu", "torchtpu_agent", "torchtpu_agent-0.1.0.dist-info"}
-    assert {p.name for p in (installed.site / "torchtpu_agent").iterdir() if p.is_dir()} <= {
-        "agents", "tools", "prompts", "evals", "__pycache__",
-    }  # fmt: skip
+    inside = {p.name for p in (installed.site / "torchtpu_agent").iterdir() if p.is_dir()}
+    assert inside <= {"agents", "tools", "prompts", "evals", "__pycache__"}
     assert not (installed.site / "torchtpu_agent/agents/command").exists()

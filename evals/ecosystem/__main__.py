@@ -68,9 +68,7 @@ def study(project: Project, args: argparse.Namespace) -> Record:
     return record
 
 
-def migrate(
-    project: Project, source: Path, python: Path, time_limit: float, record: Record, place: Path
-) -> None:
+def migrate(project: Project, source: Path, python: Path, time_limit: float, record: Record, place: Path) -> None:
     """Run the command as a user would, and keep its JSON report."""
     command = [
         sys.executable, "-m", "agents.cli", "migrate", str(source / project.folder), "--entry", project.entry,
@@ -92,9 +90,7 @@ def migrate(
         record.tail = (done.stdout + (place / "stderr.log").read_text())[-2000:]
 
 
-def check(
-    project: Project, source: Path, python: Path, time_limit: float, record: Record, place: Path
-) -> None:
+def check(project: Project, source: Path, python: Path, time_limit: float, record: Record, place: Path) -> None:
     """Look at the branch that the migration made, and run it on the CPU beside the original."""
     branches = subprocess.run(
         ["git", "-C", str(source), "branch", "--list", "--format=%(refname:short)", "torchtpu/*"],
@@ -104,9 +100,7 @@ def check(
         record.fault = record.fault or "no branch was made"
         return
     tree = place / "migrated"
-    subprocess.run(
-        ["git", "clone", "--quiet", "--branch", branches[-1], str(source), str(tree)], check=True
-    )
+    subprocess.run(["git", "clone", "--quiet", "--branch", branches[-1], str(source), str(tree)], check=True)
     record.refused_calls = checks.refused_calls(tree)
     record.our_imports = checks.our_imports(tree)
     if project.cpu_entry is not None:

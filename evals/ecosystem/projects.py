@@ -21,7 +21,7 @@ _GPT2_SIZES = {
 def _gpt2(steps: int) -> str:
     changes = {old: new.format(steps=steps) for old, new in _GPT2_SIZES.items()}
     return (
-        'python -c "import pathlib, functools; name = \'train_gpt2.py\'; '
+        "python -c \"import pathlib, functools; name = 'train_gpt2.py'; "
         f"text = functools.reduce(lambda t, c: t.replace(*c), {list(changes.items())!r}, "
         "pathlib.Path(name).read_text()); "
         "exec(compile(text, name, 'exec'), {'__name__': '__main__', '__file__': name})\""
@@ -72,15 +72,18 @@ CIFAR = "49b7aa97b0c12fe0d4054e670403a16b6b834ddd"
 EXAMPLES = "77f55b912142e11fcfdf5b530231fb9c52f181e8"
 
 _NANOGPT = (
-    "python train.py config/train_shakespeare_char.py --max_iters=20 --eval_iters=2 --eval_interval=10 --log_interval=1 "
+    "python train.py config/train_shakespeare_char.py "
+    "--max_iters=20 --eval_iters=2 --eval_interval=10 --log_interval=1 "
     "--batch_size=4 --block_size=64 --n_layer=2 --n_head=2 --n_embd=64"
 )
+_WORDS = "--data data/small --emsize 32 --nhid 32 --epochs 1 --batch_size 4 --bptt 16 --log-interval 5"
+_DCGAN = "--dataset fake --dry-run --batchSize 4 --ngf 8 --ndf 8 --workers 1 --manualSeed 1"
 _MINGPT = "python -m projects.adder.adder --trainer.max_iters=20 --data.ndigit=1"
 
 PROJECTS = [
     Project(
         "nanoGPT", "karpathy/nanoGPT", NANOGPT, _NANOGPT, _NANOGPT + " --device=cpu --compile=False",
-        data.nanogpt_characters, steps=20, reduced="2 layers, width 64, context 64, batch 4; compiled as in its default",
+        data.nanogpt_characters, steps=20, reduced="2 layers, width 64, context 64, batch 4; compiled, its default",
     ),
     Project(
         "minGPT-adder", "karpathy/minGPT", MINGPT, _MINGPT, _MINGPT + " --trainer.device=cpu",
@@ -102,14 +105,12 @@ PROJECTS = [
     ),
     Project(
         "dcgan", "pytorch/examples", EXAMPLES,
-        "python main.py --dataset fake --accel --dry-run --batchSize 4 --ngf 8 --ndf 8 --workers 1 --manualSeed 1",
-        "python main.py --dataset fake --dry-run --batchSize 4 --ngf 8 --ndf 8 --workers 1 --manualSeed 1", data.nothing,
+        f"python main.py --accel {_DCGAN}", f"python main.py {_DCGAN}", data.nothing,
         folder="dcgan", torchvision=True, steps=4, reduced="batch 4, 8 filters",
     ),
     Project(
         "word_language_model", "pytorch/examples", EXAMPLES,
-        "python main.py --accel --data data/small --emsize 32 --nhid 32 --epochs 1 --batch_size 4 --bptt 16 --log-interval 5",
-        "python main.py --data data/small --emsize 32 --nhid 32 --epochs 1 --batch_size 4 --bptt 16 --log-interval 5",
+        f"python main.py --accel {_WORDS}", f"python main.py {_WORDS}",
         data.text_files(
             word_language_model__data__small__train_txt=6_000,
             word_language_model__data__small__valid_txt=1_500,
@@ -118,8 +119,9 @@ PROJECTS = [
         folder="word_language_model", steps=0, reduced="1,000 words, width 32",
     ),
     Project(
-        "time_sequence_prediction", "pytorch/examples", EXAMPLES, "python train.py --steps 1", "python train.py --steps 1",
-        data.sine_waves, folder="time_sequence_prediction", steps=1, reduced="12 waves of 40 points, 1 step",
+        "time_sequence_prediction", "pytorch/examples", EXAMPLES,
+        "python train.py --steps 1", "python train.py --steps 1", data.sine_waves,
+        folder="time_sequence_prediction", steps=1, reduced="12 waves of 40 points, 1 step",
     ),
     Project(
         "vae", "pytorch/examples", EXAMPLES, "python main.py --epochs 1 --log-interval 1",

@@ -27,15 +27,11 @@ def checkout(task: tasks.Task, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 
 def python(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *arguments], cwd=cwd, env=PLAIN, capture_output=True, text=True, timeout=240
-    )
+    return subprocess.run([sys.executable, *arguments], cwd=cwd, env=PLAIN, capture_output=True, text=True, timeout=240)
 
 
 def test_checkout_is_a_clean_repository(checkout: Path) -> None:
-    status = subprocess.run(
-        ["git", "status", "--porcelain"], cwd=checkout, capture_output=True, text=True, check=True
-    )
+    status = subprocess.run(["git", "status", "--porcelain"], cwd=checkout, capture_output=True, text=True, check=True)
     assert status.stdout == ""
 
 
