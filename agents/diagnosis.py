@@ -6,7 +6,9 @@ import re
 from pathlib import Path
 from typing import Any
 
+from agents import import_paths
 from agents.state import Diagnosis, Owner, RunRecord
+from tools.commands import named_files, parse
 
 _LIMITS = {
     "time-limit": "Give it more time with --timeout, or fewer steps with --steps.",
@@ -35,6 +37,7 @@ def explain(record: RunRecord, root: Path) -> Diagnosis:
         cause=cause,
         remedy=remedy,
         where=_where(record.exception),
+        module=_missing(record.exception or {}),
         entry=record.entry,
         attempt=record.attempt,
     )
@@ -67,9 +70,11 @@ def _exception(record: RunRecord, root: Path) -> _Judgement:
     name, message = str(exception.get("type", "")), str(exception.get("message", ""))
     where = _where(exception)
     cause = f"{name}: {message.splitlines()[0] if message else ''}" + (f" at {where}" if where else "")
-    match = _MISSING.search(message)
-    missing = str(exception.get("missing") or (match[1] if match else ""))
-    if missing and not _is_own(missing, root):
+    missing = _missing(exception)
+    if missing and (folder := _own_folder(missing, root, record)) is not None:
+        remedy = f"Put the folder that holds it on the path: PYTHONPATH={folder or '.'}"
+        return "own-module", Owner.CODE, cause, remedy
+    if missing:
         top = missing.split(".")[0]
         remedy = f"Install {top} into the program's interpreter, or choose one that has it with --python."
         return "missing-dependency", Owner.ENVIRONMENT, f"The program needs the package {top}.", remedy
@@ -85,9 +90,15 @@ def _exception(record: RunRecord, root: Path) -> _Judgement:
     return "exception", Owner.CODE, cause, f"The whole traceback is in {record.log}."
 
 
-def _is_own(module: str, root: Path) -> bool:
-    top = module.split(".")[0]
-    return any((base / top).is_dir() or (base / f"{top}.py").is_file() for base in (root, root / "src"))
+def _missing(exception: dict[str, Any]) -> str | None:
+    match = _MISSING.search(str(exception.get("message", "")))
+    return str(exception["missing"]) if exception.get("missing") else match[1] if match else None
+
+
+def _own_folder(module: str, root: Path, record: RunRecord) -> str | None:
+    """Where in the tree a module is that the program did not find."""
+    scripts = named_files(parse(record.entry), root)
+    return import_paths.holding(module, root, "", scripts)
 
 
 def _where(exception: dict[str, Any] | None) -> str | None:

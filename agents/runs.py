@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import secrets
 import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import IO, Literal
 
 import platformdirs
 from pydantic import BaseModel, ValidationError
@@ -96,22 +96,27 @@ class RunFolder:
             UserError: Another process is working on it.
         """
         with (self.path / "lock").open("w") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise UserError(
-                    f"Run {self.id} is being worked on by another process.", "Wait for it to end."
-                ) from error
+            if not _take(file):
+                raise UserError(f"Run {self.id} is being worked on by another process.", "Wait for it to end.")
             yield
 
     def is_held(self) -> bool:
         """Whether a process is working on the run."""
         with (self.path / "lock").open("a") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return True
+            return not _take(file)
+
+
+def _take(file: IO[str]) -> bool:
+    """Lock a file unless another process has; where there are no such locks, nobody is kept out."""
+    if sys.platform == "win32":
+        return True
+    import fcntl
+
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
         return False
+    return True
 
 
 def create(request: Request, name: str) -> RunFolder:

@@ -154,6 +154,7 @@ class Diagnosis(BaseModel):
     cause: str
     remedy: str = ""
     where: str | None = None
+    module: str | None = Field(default=None, description="the module that an import did not find")
     entry: str = ""
     attempt: int = 1
 
@@ -206,6 +207,7 @@ class State(BaseModel):
     assessment: Assessment | None = None
     plan: Plan | None = None
     commits: list[Commit] = []
+    import_paths: list[str] = Field(default=[], description="folders of the tree put on PYTHONPATH")
     attempt: int = 1
     runs: list[RunRecord] = []
     diagnoses: list[Diagnosis] = []

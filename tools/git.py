@@ -97,8 +97,8 @@ _PR_SET_PDEATHSIG = 1
 
 def _die_with_parent() -> None:
     """Runs in the child: a git command of a killed run must not go on beside the resumed one."""
-    if _LIBC is not None:
-        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    assert _LIBC is not None
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _environment(private: bool, extra: Mapping[str, str]) -> dict[str, str]:
@@ -145,7 +145,7 @@ def run_git(
             input=stdin if stdin is not None else b"",
             capture_output=True,
             timeout=timeout,
-            preexec_fn=_die_with_parent if private else None,
+            preexec_fn=_die_with_parent if private and _LIBC else None,
             check=False,
         )
     except FileNotFoundError as error:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from langgraph.runtime import Runtime
 
-from agents import folders, settings
+from agents import folders, import_paths, settings
 from agents.context import Context
 from agents.entries import from_texts
 from agents.runs import RunFolder, remove_tree
@@ -39,6 +39,7 @@ def intake(state: State, runtime: Runtime[Context]) -> dict[str, object]:
     return {
         "source": source,
         "settings": combined,
+        "import_paths": import_paths.of_project(context.folder.tree, source.scope),
         "entries": from_texts(combined.entries, origin, root),
     }
 

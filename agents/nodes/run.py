@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 from langgraph.runtime import Runtime
 
-from agents import workspace
+from agents import import_paths, workspace
 from agents.context import Context
 from agents.runs import write_whole
 from agents.state import Entry, RunRecord, State
@@ -62,8 +63,11 @@ def _setup(text: str, name: str, state: State, context: Context) -> None:
 
 def _request(text: str, name: str, state: State, context: Context) -> runner.RunRequest:
     request = state.request
+    command = commands.parse(text)
+    present = command.env.get("PYTHONPATH") or os.environ.get("PYTHONPATH")
+    paths = import_paths.variable(state.import_paths, context.folder.work, present)
     return runner.RunRequest(
-        command=commands.parse(text),
+        command=command.model_copy(update={"env": {**command.env, **paths}}),
         cwd=context.folder.work / state.origin.scope,
         device=request.device,
         python=Path(request.python) if request.python else None,

@@ -19,6 +19,6 @@ def verify(state: State, runtime: Runtime[Context]) -> dict[str, object]:
         verdicts.append(check(state, context) if check else not_run(stage, "this version does not check it"))
     context.progress.done("verify", " | ".join(f"{v.stage} {v.result}" for v in verdicts))
     for verdict in verdicts:
-        if verdict.result == "fail":
+        if verdict.stage in CHECKS and verdict.result != "pass":
             context.progress.note(f"{verdict.stage}: {verdict.reason}")
     return {"verdicts": verdicts}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import venv
 from pathlib import Path
 
 import jsonschema
@@ -220,3 +221,50 @@ def test_carriage_returns_tabs_and_encodings_survive(cli, tmp_path):
     assert after.count(b"\n") == after.count(b"\r\n")
     assert {file["path"] for file in document["not_examined"]} >= {"old.py", "broken.py"}
     assert git(repo, "diff", "--name-only", f"main...{document['delivery']['branch']}") == "train.py"
+
+
+def test_the_projects_own_package_is_found_by_a_second_round(cli, tmp_path):
+    repo = commit(tmp_path / "repo", train_py=TRAIN, lib__net_py="x = 1\n", bin__go_py="import lib.net\n")
+    document = json.loads(cli("migrate", repo, "--entry", "python bin/go.py", "--json").out)
+    assert [run["outcome"] for run in document["runs"]] == ["exception", "completed"]
+    assert document["attempts"] == 2
+    assert document["diagnoses"][0]["kind"] == "own-module"
+
+
+def test_an_installable_project_is_imported_from_the_migrated_copy(cli, tmp_path, monkeypatch):
+    # As after `pip install -e .`: the checkout itself is on the path of the interpreter.
+    go = "import lib.net as n; print(n.__file__)\n"
+    project = {"pyproject.toml": "[project]\nname = 'lib'\n"}
+    repo = commit(tmp_path / "repo", train_py=TRAIN, src__lib__net_py=TRAIN, bin__go_py=go, **project)
+    monkeypatch.setenv("PYTHONPATH", str(repo / "src"))
+    (repo / "src/lib/net.py").write_text("x = 1\n")
+    git(repo, "commit", "-qam", "small")
+    document = json.loads(cli("migrate", repo, "--entry", "python bin/go.py", "--json").out)
+    log = Path(document["runs"][0]["log"]).read_text()
+    assert "/work/src/lib/net.py" in log
+
+
+def test_a_failure_that_comes_again_ends_the_rounds(cli, tmp_path):
+    main = "import sys\nif __name__ == '__main__':\n    sys.exit(2)\nimport torch\n"
+    repo = commit(tmp_path / "repo", **{f"train{n}_py": main + "#" * n for n in range(5)})
+    document = json.loads(cli("migrate", repo, "--json").out)
+    assert 1 < document["attempts"] <= 3
+    assert len(document["runs"]) == document["attempts"]
+    assert document["verdicts"][2]["result"] == "fail"
+
+
+def test_a_device_that_is_not_there_is_the_environments_lack(cli, repo):
+    ended = cli("migrate", repo, *CHEAP, "--device", "hardware", "--json")
+    runs = json.loads(ended.out)["verdicts"][2]
+    assert ended.code == 3
+    assert (runs["result"], runs["owner"]) == ("not run", "environment")
+
+
+def test_an_interpreter_without_torch_can_still_be_migrated_for(cli, repo, tmp_path):
+    venv.create(tmp_path / "bare", with_pip=False, symlinks=True)
+    ended = cli("migrate", repo, "--entry", "python train.py", "--python", tmp_path / "bare/bin/python", "--json")
+    document = json.loads(ended.out)
+    assert ended.code == 3
+    assert document["delivery"]["kind"] == "branch"
+    assert document["verdicts"][1]["result"] == "pass"
+    assert "torch" in document["verdicts"][2]["reason"]
