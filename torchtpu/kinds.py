@@ -26,6 +26,7 @@ _C10 = re.compile(r"^\[(?:rank\d+\]:\[)?([IWEF])\d{3,4} \d\d:\d\d:\d\d\.\d+ .*?\
 _FATAL = re.compile(
     r"^(?:terminate called|  what\(\):|LLVM ERROR|Fatal Python error)|Check failed: |: Assertion `.*' failed"
 )
+_FIRST = frozenset("IWEFSRDLPnpt*[ \t0123456789")
 _CHATTER = re.compile(
     r"^WARNING: (?:All log messages before absl::InitializeLog|Logging before InitGoogle)"
     r"|^(?:num_cache_(?:reqs|hits)|num_compilations|peak_compilation_memory_bytes)="
@@ -53,6 +54,9 @@ def native_severity(line: str) -> str | None:
     Returns:
         ``I``, ``W``, ``E`` or ``F``, or None for a line that is the program's own.
     """
+    # A program may print millions of lines: most are none of these by their first character.
+    if line[:1] not in _FIRST and "Check failed: " not in line and ": Assertion `" not in line:
+        return None
     if _FATAL.search(line):
         return "F"
     match = _GLOG.match(line) or _TENSORFLOW.match(line) or _C10.match(line)
@@ -62,8 +66,14 @@ def native_severity(line: str) -> str | None:
 
 
 def native_warning(line: str) -> str | None:
-    """Returns the message of a warning that PyTorch's C++ side printed, or None."""
+    """Returns the message of a warning in the native log, or None for a line that is none worth telling.
+
+    PyTorch's own are all told; of TorchTPU's and XLA's only those that mean something for a run.
+    """
     match = _C10.match(line)
-    if match is None or match[1] != "W":
+    if match is not None and match[1] == "W":
+        return match[2].removeprefix("Warning: ")
+    match = _GLOG.match(line)
+    if match is None or match[1] != "W" or warning_kind(line) == OTHER:
         return None
-    return match[2].removeprefix("Warning: ")
+    return line.partition("] ")[2]

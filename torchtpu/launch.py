@@ -106,7 +106,7 @@ def _run(
     python = _python(spec)
     private.add_python(python)
     writable = [spec.cwd, *(path.resolve() for path in spec.writable)]
-    box = sandbox.build(spec.sandbox, private.root, writable, _readable(python, info, private))
+    box = sandbox.build(spec.sandbox, private.root, writable, _readable(python, info, private), spec.memory_limit)
     if spec.sandbox == "on" and not box.on:
         return _not_started(spec, box.note)
     variables = device.environment(info, spec.numerics)
@@ -226,6 +226,8 @@ def _bad(supervisor: Supervisor, record: Record, deaths: Sequence[str], oom: boo
     ending = supervisor.ending
     # A shell, torchrun and mp.spawn turn the death of a child into an exit code of their own.
     died = ending.signal or deaths or _from_shell(ending.exited)
+    # Some failed checks end the process with an ordinary exit code.
+    died = died or (supervisor.output.fatal and record.own_exception() is None)
     if oom and died:
         return Outcome.MEMORY_LIMIT, "the machine's"
     if died:

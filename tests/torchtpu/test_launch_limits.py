@@ -245,3 +245,32 @@ def test_killing_the_warden_ends_everything(tmp_path: Path) -> None:
 
 def _children(pid: int) -> list[int]:
     return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def test_folders_of_killed_launchers_are_removed_by_the_next(tmp_path: Path) -> None:
+    mark = f"killed-{tmp_path.name}"
+    launcher = _start_launcher(tmp_path, "off", mark)
+    assert wait_until(lambda: len(processes_with(mark)) == 2)
+    (pid, *_) = processes_with(mark)
+    variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    (folder,) = [Path(os.fsdecode(v.partition(b"=")[2])) for v in variables if v.startswith(b"TMPDIR=")]
+    assert folder.exists()
+    run(tmp_path, "print('another run leaves it alone')", argv=["python", "-c", "pass"])
+    assert folder.exists()
+    launcher.kill()
+    launcher.wait()
+    assert wait_until(lambda: processes_with(mark) == [])
+    run(tmp_path, argv=["python", "-c", "pass"])
+    assert not folder.parent.exists()
+
+
+@pytest.mark.skipif(sandbox.probe() is not None, reason="no bubblewrap")
+def test_shared_memory_is_bounded_in_the_sandbox(tmp_path: Path) -> None:
+    source = """
+    with open("/dev/shm/x", "wb", buffering=0) as file:
+        for _ in range(100):
+            file.write(b"x" * (8 * 1024 * 1024))
+    """
+    result = run(tmp_path, source, sandbox="on", memory_limit=200 * MiB)
+    assert result.outcome is Outcome.EXCEPTION
+    assert "No space left on device" in result.explain()

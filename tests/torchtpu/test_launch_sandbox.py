@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -78,9 +80,14 @@ def test_other_processes_are_out_of_sight(tmp_path: Path) -> None:
     import glob
     print([open(path).read() for path in glob.glob("/proc/[0-9]*/cmdline")])
     """
-    result = run(tmp_path, source, sandbox="on")
+    mark = f"outside-{tmp_path.name}"
+    with subprocess.Popen([sys.executable, "-c", "input()", mark], stdin=subprocess.PIPE) as other:
+        result = run(tmp_path, source, sandbox="on")
+        seen = run(tmp_path, source, sandbox="off")
+        other.communicate(b"\n")
     assert "prog.py" in result.output_tail
-    assert "pytest" not in result.output_tail
+    assert mark not in result.output_tail
+    assert mark in seen.output_tail
 
 
 @boxed

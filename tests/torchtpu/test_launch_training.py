@@ -319,7 +319,7 @@ def test_exception_in_a_spawned_process(tmp_path: Path) -> None:
     assert result.outcome is Outcome.EXCEPTION
     assert result.exception is not None
     assert "rank one fails" in result.exception.message
-    assert "prog.py:11" in result.explain()
+    assert "prog.py:12 in train" in result.explain()
 
 
 DISTRIBUTED = """
@@ -384,3 +384,11 @@ def test_fault_in_the_injected_code_is_told_and_harms_nothing(tmp_path: Path) ->
     assert result.outcome is Outcome.COMPLETED
     assert "finished" in result.output_tail
     assert len([note for note in result.notes if "start-up code" in note]) == 2
+
+
+def test_rank_that_hangs_below_torchrun(tmp_path: Path) -> None:
+    source = DISTRIBUTED.format(failure="__import__('time').sleep(1000)")
+    result = run(tmp_path, source, argv=TORCHRUN, env={"FAIL": "1"}, idle_limit=8)
+    assert result.outcome is Outcome.HANG
+    assert result.steps == 3
+    assert result.stack[-1].file == "prog.py"

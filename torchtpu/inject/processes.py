@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import threading
@@ -51,6 +52,23 @@ def _is_loader(process: Any) -> bool:
     return getattr(target, "__module__", "") == "torch.utils.data._utils.worker"
 
 
+def _report_inside(process: Any) -> None:
+    # torch.multiprocessing.spawn catches what its function raises and sends the parent a text of it.
+    if getattr(process._target, "__module__", "") != "torch.multiprocessing.spawn":
+        return
+    function, *rest = process._args
+
+    @functools.wraps(function)
+    def reporting(*arguments: Any) -> Any:
+        try:
+            return function(*arguments)
+        except BaseException as error:
+            failures.report(error, role=_role)
+            raise
+
+    process._args = (reporting, *rest)
+
+
 def _hook_process(module: ModuleType) -> None:
     process: Any = module.BaseProcess
     start, run = process.start, process.run
@@ -67,6 +85,7 @@ def _hook_process(module: ModuleType) -> None:
         if _is_loader(self):
             _role = LOADER
         try:
+            _report_inside(self)
             run(self)
         except BaseException as error:
             failures.report(error, role=_role)

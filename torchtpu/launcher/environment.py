@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shutil
@@ -23,6 +24,7 @@ _SECRET = re.compile(
 _HARMLESS = re.compile(
     r"^TOKENIZERS_|_CA_BUNDLE$|_REGION$|_(?:TOKENS?_PER|MAX_TOKENS|NUM_TOKENS)|^MAX_TOKENS$", re.IGNORECASE
 )
+_PREFIX, _LOCK = "torchtpu-", "launcher.lock"
 _LOGIN_IN_URL = re.compile(r"\w+://[^/\s:@]+:[^/\s@]+@")
 
 
@@ -30,7 +32,10 @@ class Private:
     """A folder of one run: events, temporary files, and a path that shows the workload torchtpu and nothing else."""
 
     def __init__(self) -> None:
-        self.root = Path(tempfile.mkdtemp(prefix="torchtpu-"))
+        remove_abandoned(Path(tempfile.gettempdir()))
+        self.root = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        self._lock = os.open(self.root / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
         self.events = self.root / "events"
         self.tmp = self.root / "tmp"
         self.path = self.root / "path"
@@ -50,11 +55,32 @@ class Private:
 
     def remove(self) -> None:
         """Deletes it, whatever modes the workload has set inside."""
-        shutil.rmtree(self.root, ignore_errors=True)
-        if self.root.exists():
-            for folder, _, _ in os.walk(self.root):
-                Path(folder).chmod(0o700)
-            shutil.rmtree(self.root, ignore_errors=True)
+        _remove(self.root)
+        os.close(self._lock)
+
+
+def _remove(root: Path) -> None:
+    shutil.rmtree(root, ignore_errors=True)
+    if root.exists():
+        for folder, _, _ in os.walk(root):
+            Path(folder).chmod(0o700)
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def remove_abandoned(parent: Path) -> None:
+    """Deletes the folders of runs whose launcher was killed: nobody holds their lock any more."""
+    for root in parent.glob(f"{_PREFIX}*"):
+        try:
+            lock = os.open(root / _LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError:
+            continue
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _remove(root)
+        except OSError:
+            continue
+        finally:
+            os.close(lock)
 
 
 def is_credential(name: str, value: str) -> bool:
@@ -94,7 +120,9 @@ def build(
     """
     base, withheld = scrub(os.environ)
     base.pop("PYTHONHOME", None)
-    env = {**base, "PYTHONUNBUFFERED": "1", "TMPDIR": str(private.tmp), **device, **extra}
+    # 1 lets TorchTPU's warnings into the log, operators that fell back to the CPU among them; they are not shown.
+    ours = {"PYTHONUNBUFFERED": "1", "TMPDIR": str(private.tmp), "TF_CPP_MIN_LOG_LEVEL": "1"}
+    env = {**base, **ours, **device, **extra}
     path = f"{private.bin}{os.pathsep}{python.parent}"
     env["PATH"] = _prepend(path, env.get("PATH") or os.defpath)
     env["PYTHONPATH"] = _prepend(str(private.path), env.get("PYTHONPATH"))

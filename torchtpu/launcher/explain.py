@@ -14,6 +14,8 @@ _NETWORK = re.compile(
     r"|offline mode|LocalEntryNotFoundError|Max retries exceeded",
     re.IGNORECASE,
 )
+# Severity, time and thread, as every native log line begins.
+_LOG_HEAD = re.compile(r"^F\d{4} [\d:.]+ +\d+ ")
 _READ_ONLY = re.compile(r"Read-only file system", re.IGNORECASE)
 
 
@@ -69,11 +71,9 @@ def _exception(result: RunResult) -> str:
     if error.missing:
         return _missing(result, error.missing)
     where = error.frames[-1] if error.frames else error.where
-    text = f"{_first_line(error)}{_after(result)}"
+    text = "An exception ended " + ("the program" if error.rank is None else f"rank {error.rank}") + _after(result)
     text += f", at {place(where)}." if where else "."
-    if error.rank is not None:
-        text = f"Rank {error.rank}: {text}"
-    return " ".join([text, *_hints(result, error)])
+    return " ".join([text, f"{_first_line(error).rstrip('.')}.", *_hints(result, error)])
 
 
 def _first_line(error: ExceptionEvent) -> str:
@@ -115,9 +115,12 @@ def _exit_nonzero(result: RunResult) -> str:
 
 
 def _abort(result: RunResult) -> str:
-    name = result.signal or "a signal"
-    text = f"The process died of {name}{_after(result)}: {_SIGNALS.get(name, 'native code ended it')}."
-    reason = f"The native log says: {result.fatal[:400]}" if result.fatal else ""
+    if result.signal:
+        why = _SIGNALS.get(result.signal, "native code ended it")
+        text = f"The process died of {result.signal}{_after(result)}: {why}."
+    else:
+        text = f"Native code ended the process{_after(result)} (exit code {result.exit_code})."
+    reason = f"The native log says: {_LOG_HEAD.sub('', result.fatal)[:400]}." if result.fatal else ""
     return " ".join(part for part in (text, reason, _stood(result)) if part)
 
 

@@ -85,7 +85,9 @@ class OutputPump:
             log = self._log_path.open("wb") if self._log_path else None
             while data := os.read(self._fd, _READ):
                 self._take(data, log)
-            self._lines(b"\n" if self._partial else b"")
+            self._lines(bytes(self._tail))
+            if self._partial:
+                self._line(self._partial)
             if log is not None and self.truncated:
                 left_out = self.total - self.limit - len(self._tail)
                 log.write(b"\n[... %d bytes left out ...]\n" % max(left_out, 0) + bytes(self._tail))
@@ -102,11 +104,11 @@ class OutputPump:
         if log is not None and kept:
             log.write(kept)
             log.flush()
+        self._lines(kept)
+        # Splitting a gigabyte into lines costs minutes: past the limit only the very end is looked at.
         beyond = data[len(kept) :]
         if beyond:
             self._tail = (self._tail + beyond)[-TAIL:]
-        # Splitting a gigabyte into lines costs minutes: past the limit only the end is looked at.
-        self._lines(data if not beyond else kept + data[-TAIL:])
 
     def _lines(self, data: bytes) -> None:
         lines = (self._partial + data).splitlines(keepends=True)
@@ -133,5 +135,5 @@ class OutputPump:
         if severity == "F" and len(self.fatal) < NATIVE_LINES:
             self.fatal.append(line)
         message = kinds.native_warning(line)
-        if message and len(self.warnings) < NATIVE_LINES:
+        if message and message not in self.warnings and len(self.warnings) < NATIVE_LINES:
             self.warnings.append(message)

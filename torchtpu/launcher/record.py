@@ -27,7 +27,7 @@ _SIGNAL_OF = {
     b"Floating-point exception": "SIGFPE",
     b"Illegal instruction": "SIGILL",
 }
-_LAUNCHER = "launcher"
+_SECONDARY = ("launcher", "thread", "loader")
 
 
 @dataclass
@@ -172,11 +172,12 @@ class Record:
 
     def exception(self) -> ExceptionEvent | None:
         """Returns the exception that came first, a launcher's own only when there is no other."""
-        for launcher in (False, True):
-            for role, exception in self.exceptions:
-                if (role in (_LAUNCHER, "thread", "loader")) == launcher:
-                    return exception
-        return None
+        own = self.own_exception()
+        return own or next((exception for _, exception in self.exceptions), None)
+
+    def own_exception(self) -> ExceptionEvent | None:
+        """Returns the first exception of a program itself, not of its launcher, a thread or a loader."""
+        return next((exception for role, exception in self.exceptions if role not in _SECONDARY), None)
 
     def armed(self) -> dict[int, int]:
         """Returns the signal that makes each process show its stacks."""

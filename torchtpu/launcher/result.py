@@ -142,9 +142,9 @@ class RunResult:
         return explain.explain(self)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the fields as JSON values, with the explanation; a loss that is not finite is null."""
+        """Returns the fields as JSON values, with the explanation; a loss that is not finite is a string."""
         data = asdict(self)
-        data["losses"] = [loss if math.isfinite(loss) else None for loss in self.losses]
+        data["losses"] = [loss if math.isfinite(loss) else str(loss) for loss in self.losses]
         data["outcome"] = str(self.outcome)
         data["log"] = str(self.log) if self.log else None
         data["explanation"] = self.explain()

@@ -106,7 +106,11 @@ def _devices() -> list[str]:
 
 
 def build(
-    wanted: Literal["auto", "on", "off"], private: Path, writable: Sequence[Path], readable: Sequence[Path]
+    wanted: Literal["auto", "on", "off"],
+    private: Path,
+    writable: Sequence[Path],
+    readable: Sequence[Path],
+    memory: int | None,
 ) -> Sandbox:
     """Returns the sandbox for one run.
 
@@ -115,6 +119,7 @@ def build(
         private: The run's own folder.
         writable: Folders the workload may write to.
         readable: Folders it must see even inside the shared temporary folder.
+        memory: Bytes that its shared memory may take.
     """
     if wanted == "off":
         return Sandbox((), "not sandboxed: switched off")
@@ -125,6 +130,8 @@ def build(
     assert program is not None
     options = [
         *_isolation(),
+        *(["--size", str(memory)] if memory else []),
+        *["--perms", "1777", "--tmpfs", "/dev/shm"],
         *_devices(),
         *_temporary(private),
         *_hidden_secrets(private),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import signal
@@ -21,8 +22,10 @@ from torchtpu.launcher.record import Record
 from torchtpu.launcher.result import LaunchSpec, Outcome
 
 POLL = 0.05
-SAMPLE = 0.1
+SAMPLE = 0.25
+CLOSE_SAMPLE = 0.05  # once half the memory limit is reached
 END_GRACE = 3.0
+FLUSH = 30.0
 DUMP_WAIT = 0.6
 _WARDEN = Path(__file__).resolve().parent / "warden.py"
 
@@ -77,18 +80,19 @@ class Supervisor:
         self.record = record
         self.ending = Ending()
         self.stop: Stop | None = None
-        self.peak_memory = 0
         self._argv, self._prefix, self._env = list(argv), list(prefix), dict(env)
         self._events, self._on_event, self._on_output = EventReader(events), on_event, on_output
         self._idle = limits.IdleMeter()
         self._disk = limits.DiskMeter(written) if spec.disk_limit is not None else None
-        self._sampled = 0.0
+        self._sampled, self._pause = 0.0, SAMPLE
         self._answers = b""
         self._finished = False
 
     def run(self) -> None:
         """Starts the workload and returns when it and all its processes are gone."""
         read, write = os.pipe()
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(write, fcntl.F_SETPIPE_SZ, 1024 * 1024)
         self.output = OutputPump(read, self.spec.log, self.spec.output_limit, self._on_output, self.spec.verbose)
         try:
             self._spawn(write)
@@ -103,7 +107,7 @@ class Supervisor:
         finally:
             self._end()
         self._read_events()
-        self.output.finish(END_GRACE)
+        self.output.finish(FLUSH)
 
     def _spawn(self, output: int) -> None:
         control, self._control = os.pipe()
@@ -144,7 +148,7 @@ class Supervisor:
             self._read_answers()
             if self.output.failure is not None:
                 return
-            if time.monotonic() - self._sampled >= SAMPLE and not self._finished:
+            if time.monotonic() - self._sampled >= self._pause and not self._finished:
                 self._sampled = time.monotonic()
                 self.stop = self._exceeded()
             if self.stop is not None:
@@ -174,7 +178,8 @@ class Supervisor:
 
     def _exceeded(self) -> Stop | None:
         usage = limits.measure(self._process.pid)
-        self.peak_memory = max(self.peak_memory, usage.memory)
+        close = self.spec.memory_limit is not None and usage.memory > self.spec.memory_limit / 2
+        self._pause = CLOSE_SAMPLE if close else SAMPLE
         return (
             self._time()
             or self._memory(usage)
