@@ -24,7 +24,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--source-dir", type=Path, help="folder with checkouts by name; default: clone from GitHub")
     parser.add_argument("--python", type=Path, default=Path(sys.executable), help="interpreter of the programs")
     parser.add_argument(
-        "--vision-python", type=Path, help="interpreter of those that import torchvision; default: --python"
+        "--wide-python", type=Path, help="interpreter of those that need more packages; default: --python"
     )
     parser.add_argument("--out", type=Path, default=OUT, help="folder for checkouts and results (default: %(default)s)")
     parser.add_argument("--time-limit", type=float, default=900, help="seconds for one run (default: %(default)s)")
@@ -54,7 +54,7 @@ def study(project: Project, args: argparse.Namespace) -> Record:
         name=project.name, repository=project.repository, commit=project.commit, entry=project.entry,
         reduced=project.reduced,
     )  # fmt: skip
-    python = args.vision_python if project.torchvision and args.vision_python else args.python
+    python = args.wide_python if project.needs and args.wide_python else args.python
     place = args.out / time.strftime("%H%M%S") / project.name
     place.mkdir(parents=True)
     try:

@@ -48,7 +48,7 @@ class Project:
         cpu_entry: The same with the program's own way to ask for the CPU; None where it has none.
         folder: Subfolder of the repository that is migrated, as a user would give it.
         prepare: Lays synthetic data into the checkout.
-        torchvision: The program imports torchvision (another interpreter may be needed).
+        needs: Packages beyond those of the lock file; such a program may need another interpreter.
         steps: Optimizer steps after which the run is stopped.
         reduced: What was made smaller than in the original, in words.
     """
@@ -60,7 +60,7 @@ class Project:
     cpu_entry: str | None
     prepare: Prepare
     folder: str = "."
-    torchvision: bool = False
+    needs: tuple[str, ...] = ()
     steps: int = 10
     reduced: str = ""
 
@@ -95,18 +95,18 @@ PROJECTS = [
     ),
     Project(
         "pytorch-cifar", "kuangliu/pytorch-cifar", CIFAR, _CIFAR, _CIFAR, data.cifar10("data"),
-        torchvision=True, steps=2, reduced="320 training images instead of 50,000",
+        needs=("torchvision",), steps=2, reduced="320 training images instead of 50,000",
     ),
     Project(
         "imagenet", "pytorch/examples", EXAMPLES,
         "python main.py --dummy -a resnet18 -b 4 -j 1 -p 1 --epochs 1",
         "python main.py --dummy -a resnet18 -b 4 -j 1 -p 1 --epochs 1 --no-accel", data.nothing,
-        folder="imagenet", torchvision=True, steps=3, reduced="batch 4, 3 steps",
+        folder="imagenet", needs=("torchvision",), steps=3, reduced="batch 4, 3 steps",
     ),
     Project(
         "dcgan", "pytorch/examples", EXAMPLES,
         f"python main.py --accel {_DCGAN}", f"python main.py {_DCGAN}", data.nothing,
-        folder="dcgan", torchvision=True, steps=4, reduced="batch 4, 8 filters",
+        folder="dcgan", needs=("torchvision",), steps=4, reduced="batch 4, 8 filters",
     ),
     Project(
         "word_language_model", "pytorch/examples", EXAMPLES,
@@ -121,16 +121,17 @@ PROJECTS = [
     Project(
         "time_sequence_prediction", "pytorch/examples", EXAMPLES,
         "python train.py --steps 1", "python train.py --steps 1", data.sine_waves,
-        folder="time_sequence_prediction", steps=1, reduced="12 waves of 40 points, 1 step",
+        folder="time_sequence_prediction", needs=("matplotlib",), steps=1,
+        reduced="12 waves of 40 points, 1 step",
     ),
     Project(
         "vae", "pytorch/examples", EXAMPLES, "python main.py --epochs 1 --log-interval 1",
         "python main.py --epochs 1 --log-interval 1 --no-accel", data.mnist("data"),
-        folder="vae", torchvision=True, steps=0, reduced="512 images",
+        folder="vae", needs=("torchvision",), steps=0, reduced="512 images",
     ),
     Project(
         "mnist", "pytorch/examples", EXAMPLES, "python main.py --epochs 1 --log-interval 1",
         "python main.py --epochs 1 --log-interval 1 --no-accel", data.mnist("data"),
-        folder="mnist", torchvision=True, steps=0, reduced="512 images",
+        folder="mnist", needs=("torchvision",), steps=0, reduced="512 images",
     ),
 ]  # fmt: skip
