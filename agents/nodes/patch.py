@@ -64,5 +64,6 @@ def _place(finding: Finding) -> str:
 def _summary(state: State, commits: list[git.Commit]) -> str:
     if not commits:
         return "nothing to change"
-    count = len(commits)
-    return f"branch {state.branch}, {count} commit{'s' if count != 1 else ''}"
+    amount = f"{len(commits)} commit{'s' if len(commits) != 1 else ''}"
+    branch = state.origin.kind == "repository" and not state.request.dry_run and not state.request.out
+    return f"branch {state.branch}, {amount}" if branch else f"{amount} in a private copy"

@@ -46,10 +46,10 @@ def make_plan(findings: list[Finding], unsafe_fixes: bool, entries: list[str]) -
 
 def reason_to_leave(grade: Grade, fixable: bool, unsafe_fixes: bool) -> str:
     """Why a finding is left to a person; empty when it is fixed."""
+    if grade is Grade.ADVICE:
+        return "advice, for you to judge"
     if not fixable:
         return "no rule can decide this; it needs a person"
-    if grade is Grade.ADVICE:
-        return "advice is reported, never applied"
     if grade is Grade.UNSAFE and not unsafe_fixes:
         return "its fix may change behaviour; apply it with --unsafe-fixes"
     return ""

@@ -59,7 +59,7 @@ def changes(folder: RunFolder) -> list[Change]:
 
 
 def _left(finding: Finding, unsafe_fixes: bool) -> Left:
-    why = finding.note or reason_to_leave(finding.grade, finding.fixable, unsafe_fixes)
+    why = reason_to_leave(finding.grade, finding.fixable, unsafe_fixes)
     return Left(
         rule=finding.rule,
         grade=finding.grade.value,
@@ -69,6 +69,7 @@ def _left(finding: Finding, unsafe_fixes: bool) -> Left:
         message=finding.message,
         source=finding.source.strip(),
         why=why or "its fix did not apply here",
+        note=finding.note,
     )
 
 

@@ -97,8 +97,8 @@ def _changes(report: Report) -> Iterator[str]:
 
 
 def _change(change: Change) -> str:
-    note = f" Assumes: {_text(change.note)}" if change.note else ""
-    return f"`{_place(change)}` ({change.grade}): {_text(change.message)}{note}"
+    note = f" {_sentence(change.note)}" if change.note else ""
+    return f"`{_place(change)}` ({change.grade}): {_sentence(change.message)}{note}"
 
 
 def _left(report: Report) -> Iterator[str]:
@@ -106,11 +106,20 @@ def _left(report: Report) -> Iterator[str]:
     yield ""
     if not report.left and not report.not_examined:
         yield "Nothing."
-    for item in report.left:
-        yield f"- `{_place(item)}` {item.rule} ({item.grade}): {_text(item.message)} Left because: {_text(item.why)}"
+    yield from (_left_line(item) for item in report.left)
     for file in report.not_examined:
         yield f"- `{file.path}` was not examined: {_text(file.reason)}"
     yield ""
+
+
+def _left_line(item: Left) -> str:
+    note = f" {_sentence(item.note)}" if item.note else ""
+    return f"- `{_place(item)}` {item.rule} ({item.grade}): {_sentence(item.message)} Left: {_sentence(item.why)}{note}"
+
+
+def _sentence(text: str) -> str:
+    said = _text(text)
+    return said if said.endswith((".", "!", "?")) else f"{said}."
 
 
 def _place(item: Change | Left) -> str:

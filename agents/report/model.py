@@ -36,6 +36,7 @@ class Left(BaseModel):
     message: str
     source: str
     why: str
+    note: str | None = Field(default=None, description="what a person may do about it")
 
 
 class NotExamined(BaseModel):
