@@ -90,7 +90,7 @@ def examine(path: str, data: bytes, project: Project, rules: Sequence[Rule], *, 
         seen.source = open_source(path, data)
         module = None
         if any(isinstance(rule, PythonRule) for rule in awake):
-            module = Module(seen.source, project, _interest(), whole=whole)
+            module = Module(seen.source, project, _interest(tuple(rules)), whole=whole)
             seen.parsed = True
     except Unreadable as problem:
         seen.skipped.append(Skipped(path=path, reason=problem.reason, line=problem.line))
@@ -234,9 +234,9 @@ def triggered(rules: Sequence[Rule], data: bytes) -> list[Rule]:
 
 
 @cache
-def _interest() -> tuple[str, ...]:
-    """The words of every rule, so that a rule sees the same nodes whichever others run with it."""
-    return interest(all_rules())
+def _interest(rules: tuple[Rule, ...]) -> tuple[str, ...]:
+    """The words of every rule there is, so that a rule sees the same nodes whichever others run with it."""
+    return interest([*all_rules(), *rules])
 
 
 def _silenced(rule: Rule, match: Match, source: SourceFile) -> bool:
