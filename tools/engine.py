@@ -97,7 +97,7 @@ def examine(path: str, data: bytes, project: Project, rules: Sequence[Rule], *, 
         return seen
     for rule in awake:
         try:
-            found = list(rule.check(module) if isinstance(rule, PythonRule) else rule.check(seen.source, project))  # type: ignore[arg-type,attr-defined]
+            found = list(rule.check(module) if isinstance(rule, PythonRule) else rule.check(seen.source))  # type: ignore[arg-type,attr-defined]
         except Exception as fault:  # noqa: BLE001 - one rule's bug must not cost the user the whole scan; it is reported
             seen.skipped.append(Skipped(path=path, reason=f"{rule.ID} failed here, a fault of ours: {fault!r}"))
             continue

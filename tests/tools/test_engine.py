@@ -235,7 +235,7 @@ class Shell(TextRule):
     ID, NAME, FAMILY, MESSAGE, TRIGGERS = "TPU009", "shell", "A", "shell", ("word",)
     FILES, INTERPRETERS = ("*.sh", "jobs/*.txt"), ("bash", "sh")
 
-    def check(self, source: SourceFile, project: object) -> Iterator[Match]:
+    def check(self, source: SourceFile) -> Iterator[Match]:
         place = source.text.index("word")
         yield Match(place, place + 4, fix=Fix((Edit(place, place + 4, "done"),)))
 

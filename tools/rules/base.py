@@ -13,7 +13,6 @@ from typing import ClassVar
 from tools.edits import Fix
 from tools.findings import Grade
 from tools.module import Module
-from tools.project import Project
 from tools.source import SourceFile
 
 
@@ -131,7 +130,7 @@ class TextRule(Rule):
         return any(interpreter in words for interpreter in cls.INTERPRETERS)
 
     @abstractmethod
-    def check(self, source: SourceFile, project: Project) -> Iterator[Match]:
+    def check(self, source: SourceFile) -> Iterator[Match]:
         """Yields the places found in one file."""
 
 
