@@ -6,9 +6,10 @@ data files, which are links when the sandbox makes their targets read-only, and 
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from pydantic import BaseModel
@@ -50,7 +51,7 @@ def build(tree: Path, original: Path | None, work: Path, *, links: bool, left_ou
         _copy_tree(tree, original, work)
         return _Filler(original, work, links, left_out).fill() if original else Overlay()
     except OSError as error:
-        if error.errno not in (28, 122):  # ENOSPC, EDQUOT
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         raise UserError(
             f"There is no room for a copy of the files at {work}.",
@@ -70,7 +71,7 @@ def _copy_tree(tree: Path, original: Path | None, work: Path) -> None:
         path.symlink_to(os.path.abspath(meant))
 
 
-def _without_git(tree: Path):  # type: ignore[no-untyped-def]  # shutil's own type for it is private
+def _without_git(tree: Path) -> Callable[[str, list[str]], list[str]]:
     return lambda folder, _names: [".git"] if Path(folder) == tree else []
 
 

@@ -331,11 +331,28 @@ def without_password(url: str) -> str:
 
 
 def start_branch(tree: Path, branch: str, base: str) -> None:
-    """Put the private tree on `branch` at `base`, whatever was there before."""
+    """Put the private tree on `branch` at `base`, whatever was there before.
+
+    Raises:
+        UserError: The commit is gone, since the repository it was borrowed from was moved or cleaned up.
+    """
     for lock in (tree / ".git").rglob("*.lock"):
         lock.unlink()
+    if not _has_commit(tree, base):
+        raise UserError(
+            f"The commit {base[:12]} that the migration started from is gone.",
+            "The repository was moved, deleted or cleaned up since: start a new migration.",
+        )
     run_git(tree, "checkout", "--quiet", "--force", "-B", branch, base, private=True)
     run_git(tree, "clean", "--quiet", "-ffdx", private=True)
+
+
+def _has_commit(tree: Path, commit: str) -> bool:
+    try:
+        run_git(tree, "cat-file", "-e", f"{commit}^{{commit}}", private=True)
+    except GitError:
+        return False
+    return True
 
 
 def commit_files(tree: Path, files: Iterable[str], message: str, date: str) -> str:

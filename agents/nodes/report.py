@@ -21,7 +21,8 @@ def report(state: State, runtime: Runtime[Context]) -> dict[str, object]:
     write_whole(context.folder.report, render(document))
     context.folder.update(status="finished", headline=document.headline, exit_code=document.exit_code)
     if document.left:
-        context.progress.done("left", f"{len(document.left)} findings for you to look at; the report says why")
+        places = "1 place" if len(document.left) == 1 else f"{len(document.left)} places"
+        context.progress.done("left", f"{places} for you to look at; the report says why")
     context.progress.done("report", str(context.folder.report))
     tell_next(delivery, context)
     return {"delivery": delivery}

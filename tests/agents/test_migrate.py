@@ -268,3 +268,19 @@ def test_an_interpreter_without_torch_can_still_be_migrated_for(cli, repo, tmp_p
     assert document["delivery"]["kind"] == "branch"
     assert document["verdicts"][1]["result"] == "pass"
     assert "torch" in document["verdicts"][2]["reason"]
+
+
+def test_a_repository_that_went_away_in_between_is_a_message(cli, repo):
+    waiting = json.loads(cli("migrate", repo, *CHEAP, "--approve", "--json").out)
+    repo.rename(repo.with_name("moved"))
+    ended = cli("migrate", "--resume", waiting["run"], "--yes")
+    assert ended.code == 2
+    assert "is gone" in ended.err
+
+
+def test_several_entries_are_all_run_and_the_worst_counts(cli, repo):
+    more = ("--entry", "python -c 'raise SystemExit(3)'")
+    document = json.loads(cli("migrate", repo, *CHEAP, *more, "--json").out)
+    assert [run["outcome"] for run in document["runs"]] == ["completed", "exit-nonzero"]
+    assert len(document["diagnoses"]) == 1
+    assert len(document["verdicts"][2]["evidence"]) >= 4
