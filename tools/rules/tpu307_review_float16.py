@@ -72,7 +72,7 @@ class ReviewFloat16(PythonRule):
 def _arguments(module: Module, call: ast.Call) -> Iterator[ast.AST]:
     if isinstance(call.func, ast.Attribute) and call.func.attr in ("to", "type"):
         yield from (a for a in call.args if module.qualify(a) in HALF and not _goes_to_numpy(module, call))
-    for each in call.keywords:
+    for each in [] if isinstance(call.func, ast.Attribute) and call.func.attr == "view" else call.keywords:
         switched_on = each.arg == "fp16" and isinstance(each.value, ast.Constant) and each.value.value is True
         if switched_on or (each.arg in _KEYS and _is_half(module, each.value)):
             yield each

@@ -41,6 +41,7 @@ class ChooseBackend(PythonRule):
         "if backend == 'nccl':\n    pass\nchoices = ['nccl', 'gloo']\n",
         "import torch\nif torch.cuda.is_available():\n    torch.distributed.init_process_group('nccl')\n",
         "import os\nos.environ['NCCL_DEBUG'] = 'INFO'\n",
+        "def set_symmetric_memory(backend: Literal['NCCL'] = 'NCCL'):\n    pass\n",
         "parser.add_argument('--dist-backend', choices=['nccl', 'gloo'], help='nccl or gloo')\n",
     )
     INVALID = (
@@ -95,7 +96,11 @@ class ChooseBackend(PythonRule):
         """Yields places that choose NCCL, or gloo for want of CUDA."""
         for literal in module.nodes(ast.Constant):
             text = string(literal) or ""
-            if text.lower() == "nccl" or re.search(r"\bcuda:nccl\b", text):
+            if (
+                text == "nccl"
+                or (text == "NCCL" and _handed_over(module, literal))
+                or re.search(r"\bcuda:nccl\b", text)
+            ):
                 place, edits = _nccl(module, literal, text)
             elif text == "gloo":
                 place, edits = literal, _gloo(module, literal)
@@ -103,6 +108,13 @@ class ChooseBackend(PythonRule):
                 continue
             if edits:
                 yield Match(*module.span(place), fix=Fix(tuple(edits)))
+
+
+def _handed_over(module: Module, literal: ast.expr) -> bool:
+    """Whether a literal is an argument of a call that makes a process group; capitals also name other things of NCCL's."""
+    call = module.parent(literal)
+    call = module.parent(call) if isinstance(call, ast.keyword) else call
+    return isinstance(call, ast.Call) and (dotted(call.func) or "").endswith(("init_process_group", "new_group"))
 
 
 def _nccl(module: Module, literal: ast.expr, text: str) -> tuple[ast.expr, list[Edit]]:

@@ -37,6 +37,7 @@ class PinMemoryOnCuda(PythonRule):
         "import torch\nkwargs = {'pin_memory': True} if torch.cuda.is_available() else {}\n",
         "def loader(data, pin_memory=True):\n    return make(data, pin_memory=pin_memory)\n",
         "from torch.utils.data import DataLoader\nloader = DataLoader(data, pin_memory=device.type == 'cuda')\n",
+        "import torch\n\ndef zeros(size, pin_memory):\n    return torch.zeros(size, pin_memory=pin_memory)\n",
     )
     INVALID = (
         Invalid(
@@ -99,9 +100,8 @@ def _is_true(value: ast.expr) -> bool:
 
 
 def _pins(module: Module, call: ast.Call) -> bool:
-    """Whether the call is one of PyTorch's that pins memory."""
-    name = module.qualify(call.func) or ""
-    return name.endswith("DataLoader") or (name.startswith("torch.") and name.count(".") == 1)
+    """Whether the call makes a data loader."""
+    return (module.qualify(call.func) or "").endswith("DataLoader")
 
 
 def _settled(module: Module, value: ast.expr) -> bool:

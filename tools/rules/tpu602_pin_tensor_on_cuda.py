@@ -31,6 +31,7 @@ class PinTensorOnCuda(PythonRule):
         "import torch\nif torch.cuda.is_available():\n    x = x.pin_memory()\n",
         "import torch\nx = x.pin_memory() if torch.cuda.is_available() else x\n",
         "def collate(batch):\n    return batch.to(device)\n",
+        "class Batch:\n    def pin_memory(self):\n        self.x = self.x.pin_memory()\n        return self\n",
     )
     INVALID = (
         Invalid(
@@ -57,7 +58,7 @@ class PinTensorOnCuda(PythonRule):
             function = call.func
             if not isinstance(function, ast.Attribute) or function.attr != "pin_memory" or on_cuda_path(module, call):
                 continue
-            if module.qualify(function) is not None or _of_super(function):
+            if module.qualify(function) is not None or _of_super(function) or _in_pin_memory(module, call):
                 continue
             start, end = module.span(call)
             receiver = module.text(function.value)
@@ -67,6 +68,11 @@ class PinTensorOnCuda(PythonRule):
             text = f"{module.text(call)} if {cuda_test(module)} else {receiver}"
             edit = module.replace(call, parenthesised(module, call, text))
             yield Match(start, end, fix=Fix((edit, *import_edits(module))))
+
+
+def _in_pin_memory(module: Module, call: ast.Call) -> bool:
+    """Whether the call is in a ``pin_memory`` method, which a loader calls only where it pins."""
+    return any(isinstance(a, ast.FunctionDef) and a.name == "pin_memory" for a in module.ancestors(call))
 
 
 def _of_super(function: ast.Attribute) -> bool:
