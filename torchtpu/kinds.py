@@ -9,6 +9,10 @@ AMP_DISABLED = "amp-disabled"
 TORCHTPU = "torchtpu"
 OTHER = "other"
 
+
+# The simulated device sets XLA_FLAGS; a program that does not is not to be warned about them.
+OWN_DOING = "<TorchTpu/ApiStage/ExperimentalApi/> the XLA_FLAGS"
+
 _FALLBACK = re.compile(
     r"fall(?:s|ing)?[ -]?back (?:to|on)(?: run(?:ning)? on)? (?:the )?cpu|cpu[ _-]fallback"
     r"|will fall back to run on the cpu",

@@ -21,6 +21,10 @@ __all__ = ["LaunchSpec", "Outcome", "RunResult", "launch"]
 
 # What the interpreter itself prints before any of the program has run.
 _NEVER_RAN = ("can't open file", "No module named", "is a package and cannot be directly executed")
+_UNSEEN = (
+    "no Python process reported: the program started none, or without the environment (python -I or -E),"
+    " so its device, steps and warnings are not known"
+)
 _PYTHON_NAMES = ("python", "python3")
 
 
@@ -156,6 +160,8 @@ def _result(
     record.native_warnings(output.warnings)
     deaths = record.deaths(private.events)
     outcome, detail = _outcome(supervisor, record, deaths, oom)
+    if not record.processes and outcome is not Outcome.NOT_STARTED:
+        record.notes.append(_UNSEEN)
     if output.truncated:
         record.notes.append(f"the log keeps {output.limit} of {output.total} bytes of output")
     return RunResult(

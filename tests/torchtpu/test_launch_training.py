@@ -160,6 +160,7 @@ def test_recording_changes_no_number(tmp_path: Path) -> None:
     without = run(tmp_path, LOOP, argv=["python", "-E", "prog.py"])
     assert with_events == without.output_tail
     assert without.steps == 0
+    assert any("no Python process reported" in note for note in without.notes)
 
 
 def test_many_steps_keep_the_first_and_last_losses(tmp_path: Path) -> None:
@@ -392,3 +393,21 @@ def test_rank_that_hangs_below_torchrun(tmp_path: Path) -> None:
     assert result.outcome is Outcome.HANG
     assert result.steps == 3
     assert result.stack[-1].file == "prog.py"
+
+
+def test_error_in_a_loader_worker_is_told_by_its_own_words(tmp_path: Path) -> None:
+    source = """
+    import torch
+    from torch.utils.data import DataLoader
+    class Data:
+        def __len__(self):
+            return 4
+        def __getitem__(self, index):
+            raise KeyError("no such sample")
+    for batch in DataLoader(Data(), num_workers=1):
+        pass
+    """
+    result = run(tmp_path, source)
+    assert result.outcome is Outcome.EXCEPTION
+    assert "KeyError: 'no such sample'" in result.explain()
+    assert "prog.py:9" in result.explain()

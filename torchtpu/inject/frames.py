@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import linecache
 import os
 import sys
 from collections.abc import Iterable
@@ -34,6 +33,8 @@ def is_users(file: str) -> bool:
 
 def describe(file: str, line: int | None, function: str) -> dict[str, Any]:
     """Returns one frame as the event carries it, its file relative to the project where it is inside."""
+    import linecache  # only a process with something to report pays for it
+
     root = roots()[0]
     path = os.path.realpath(file)
     shown = os.path.relpath(path, root) if path.startswith(root.rstrip(os.sep) + os.sep) else file

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.abc
-import importlib.machinery
 import sys
 from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torchtpu.inject import writer
+
+if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
 
 Callback = Callable[[ModuleType], None]
 
@@ -21,13 +22,14 @@ def _call(callback: Callback, module: ModuleType) -> None:
         writer.write("note", kind="injection", message=f"after import of {module.__name__}: {error!r}")
 
 
-class _AfterImport(importlib.abc.MetaPathFinder):
+class _AfterImport:
+    # No subclass of importlib.abc's finder: every Python process pays for what is imported here.
     def __init__(self) -> None:
         self.callbacks: dict[str, list[Callback]] = {}
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> importlib.machinery.ModuleSpec | None:
+    ) -> ModuleSpec | None:
         if fullname not in self.callbacks:
             return None
         for finder in sys.meta_path:
@@ -39,7 +41,7 @@ class _AfterImport(importlib.abc.MetaPathFinder):
                 return spec
         return None
 
-    def _watch(self, spec: importlib.machinery.ModuleSpec) -> None:
+    def _watch(self, spec: ModuleSpec) -> None:
         # An instance attribute over the loader's method: the module keeps its own loader and spec.
         loader: Any = spec.loader
         if loader is None or isinstance(loader, type):

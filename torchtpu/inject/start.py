@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable
 from types import ModuleType
 
+from torchtpu import kinds
 from torchtpu.inject import failures, imports, processes, steps, warned, writer
 
 
@@ -23,8 +24,7 @@ def _bring_up() -> None:
     from torchtpu import device
 
     if "XLA_FLAGS" not in os.environ:
-        # The simulated device sets them; a program that does not is not to be warned about them.
-        warnings.filterwarnings("ignore", message="<TorchTpu/ApiStage/ExperimentalApi/> the XLA_FLAGS")
+        warnings.filterwarnings("ignore", message=kinds.OWN_DOING)
     try:
         with warnings.catch_warnings():
             # What our own bring-up is warned of is none of the program's doing.

@@ -78,7 +78,12 @@ def _exception(result: RunResult) -> str:
 
 def _first_line(error: ExceptionEvent) -> str:
     lines = error.message.strip().splitlines()
-    return f"{error.type}: {lines[0][:300]}" if lines else error.type
+    if not lines:
+        return error.type
+    if "Traceback (most recent call last)" in error.message:
+        # Raised again for a worker or thread: the original error stands at the end.
+        return f"{lines[-1][:300]} ({error.type}: {lines[0][:100].rstrip('.:')})"
+    return f"{error.type}: {lines[0][:300]}"
 
 
 def _hints(result: RunResult, error: ExceptionEvent) -> list[str]:

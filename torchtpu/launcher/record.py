@@ -130,6 +130,8 @@ class Record:
     def native_warnings(self, messages: Iterable[str]) -> None:
         """Adds warnings printed by C++."""
         for message in messages:
+            if message.startswith(kinds.OWN_DOING):
+                continue
             self.warnings.append(WarningEvent(kinds.warning_kind(message), message, "native"))
 
     def _counted(self) -> list[_Process]:

@@ -21,7 +21,7 @@ _SECRETS = (
     ".huggingface/token", ".cache/huggingface/token", ".cache/huggingface/stored_tokens", ".kaggle", ".boto",
 )  # fmt: skip
 _DEVICES = ("/dev/vfio", "/dev/accel0", "/dev/accel1", "/dev/accel2", "/dev/accel3")
-_MAX_ENTRIES = 256
+_MAX_ENTRIES = 1000
 # Without a network these libraries use what is on disk at once instead of trying until they give up.
 OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "WANDB_MODE": "offline"}
 _ROOT_CAPABILITIES = ("CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_CHOWN")
@@ -69,14 +69,16 @@ def _binds(option: str, paths: Sequence[Path]) -> list[str]:
 
 
 def _entries(folder: Path) -> Iterator[Path]:
-    for entry in sorted(folder.iterdir())[:_MAX_ENTRIES]:
+    found = []
+    for entry in folder.iterdir():
         try:
-            mode = entry.lstat().st_mode
+            status = entry.lstat()
         except OSError:
             continue
-        # Sockets (agents, displays) and links stay outside.
-        if stat.S_ISDIR(mode) or stat.S_ISREG(mode):
-            yield entry
+        # Sockets (agents, displays), links and other runs' private folders stay outside.
+        if (stat.S_ISDIR(status.st_mode) or stat.S_ISREG(status.st_mode)) and not entry.name.startswith("torchtpu-"):
+            found.append((status.st_mtime, entry))
+    yield from (entry for _, entry in sorted(found, reverse=True)[:_MAX_ENTRIES])
 
 
 def _temporary(private: Path) -> list[str]:
