@@ -194,6 +194,8 @@ def _result(
 def _signal(ending: Ending, deaths: Sequence[str]) -> str | None:
     """Returns the name of the deadly signal: the command's own, a child's, or what a shell's code stands for."""
     number = ending.signal or (None if deaths else _from_shell(ending.exited))
+    if number is None and ending.exited is None:
+        return deaths[0] if deaths else "SIGKILL"  # the supervisor itself was killed
     if number is None:
         return deaths[0] if deaths else None
     try:
@@ -213,7 +215,9 @@ def _outcome(supervisor: Supervisor, record: Record, deaths: Sequence[str], oom:
     if ending.failed is not None:
         return Outcome.NOT_STARTED, f"{ending.what}: {ending.failed}"
     if ending.exited is None and ending.signal is None:
-        return Outcome.NOT_STARTED, supervisor.output.tail().strip() or "its supervisor was ended from outside"
+        if ending.started:
+            return Outcome.ABORT, "its supervisor was killed"
+        return Outcome.NOT_STARTED, supervisor.output.tail().strip() or "its supervisor did not run"
     if ending.exited == 0:
         return _good(ending.left, record)
     return _bad(supervisor, record, deaths, oom)

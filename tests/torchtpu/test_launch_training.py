@@ -166,11 +166,11 @@ def test_recording_changes_no_number(tmp_path: Path) -> None:
 def test_many_steps_keep_the_first_and_last_losses(tmp_path: Path) -> None:
     source = LOOP.replace("range(10)", "range(450)")
     result = run(tmp_path, source)
-    printed = _printed((tmp_path / "printed").read_text()) if (tmp_path / "printed").exists() else None
     assert result.steps == 450
     assert len(result.losses) == 200
-    assert printed is None or result.losses[-1] == pytest.approx(printed[-1])
-    assert f"449 {result.losses[-1]}"[:9] in result.output_tail
+    printed = _printed(result.output_tail)
+    assert len(printed) > 200
+    assert result.losses[100:] == pytest.approx(printed[-100:])
 
 
 def test_compiled_training_step_still_counts(tmp_path: Path) -> None:

@@ -42,6 +42,7 @@ class Stop:
 class Ending:
     """How the workload ended, as the warden reports it."""
 
+    started: bool = False
     exited: int | None = None
     signal: int | None = None
     left: tuple[str, ...] = ()
@@ -169,7 +170,9 @@ class Supervisor:
             self._answer(json.loads(line))
 
     def _answer(self, answer: dict[str, Any]) -> None:
-        if "failed" in answer:
+        if "started" in answer:
+            self.ending.started = True
+        elif "failed" in answer:
             self.ending.failed, self.ending.what = answer["message"], answer["what"]
         elif "exited" in answer:
             self.ending.exited, self.ending.signal = answer["exited"], answer["signal"]
