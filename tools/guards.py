@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 import weakref
-from collections.abc import Iterable
 
 from tools.module import Module, string
 
@@ -141,9 +140,18 @@ def _guards(module: Module, parent: ast.AST, child: ast.AST) -> bool:
 def _after_exit(module: Module, parent: ast.AST, child: ast.AST) -> bool:
     for block in (getattr(parent, name, None) for name in ("body", "orelse", "finalbody")):
         if isinstance(block, list) and child in block:
-            before: Iterable[ast.stmt] = block[: block.index(child)]
-            return any(_exits_without_cuda(module, statement) for statement in before)
+            exit_ = _first_exit(module, block)
+            return exit_ is not None and exit_ < block.index(child)
     return False
+
+
+def _first_exit(module: Module, block: list[ast.stmt]) -> int | None:
+    """Place in a block of the first statement after which CUDA is certain; found once a block."""
+    key = (_first_exit, id(block))
+    if key not in module.facts:
+        places = (index for index, statement in enumerate(block) if _exits_without_cuda(module, statement))
+        module.facts[key] = next(places, None)
+    return module.facts[key]  # type: ignore[return-value]
 
 
 def _exits_without_cuda(module: Module, statement: ast.stmt) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 import bisect
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, wraps
 from typing import TypeVar
 
 from tools.carve import carve
@@ -16,6 +16,8 @@ from tools.project import Project
 from tools.source import SourceFile, Unreadable, parse
 
 Node = TypeVar("Node", bound=ast.AST)
+
+Fact = TypeVar("Fact")
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
@@ -41,6 +43,7 @@ class Module:
         self.source = source
         self.project = project
         self.tree = parse(source) if whole or len(source.text) < _LONG else _parse_carved(source, interest)
+        self.facts: dict[object, object] = {}
         self._parents: dict[ast.AST, ast.AST] = {}
         self._by_type: dict[type[ast.AST], list[ast.AST]] = defaultdict(list)
         self._lines = _lines_with(source, (*interest, "import"))
@@ -154,6 +157,18 @@ class Module:
         for node in self.nodes(ast.Attribute, ast.Name, ast.Call):
             if self.names.qualify(node) in dotted and self.qualify(node) in dotted:
                 yield node
+
+
+def fact(find: Callable[[Module], Fact]) -> Callable[[Module], Fact]:
+    """Decorator for what is found out about a module as a whole: it is asked for every finding, and found once."""
+
+    @wraps(find)
+    def once(module: Module) -> Fact:
+        if find not in module.facts:
+            module.facts[find] = find(module)
+        return module.facts[find]  # type: ignore[return-value]
+
+    return once
 
 
 def _children(node: ast.AST) -> list[ast.AST]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from tools.edits import Edit, Fix
-from tools.module import Module, parameters
+from tools.module import Module, fact, parameters
 from tools.names import Names
 
 AVAILABLE = "torch.accelerator.is_available"
@@ -166,6 +166,7 @@ _RESOLVED = (
 )
 
 
+@fact
 def resolved_variables(module: Module) -> dict[str, ast.Assign]:
     """Module-level variables that hold the resolved device (or its type) and are assigned once in the whole file."""
     torch = re.escape(module.names.spelling("torch") or "torch")
@@ -241,6 +242,7 @@ def _end(statements: Sequence[ast.stmt]) -> int:
     return (statements[-1].end_lineno or statements[-1].lineno) if statements else 0
 
 
+@fact
 def _torch_import(module: Module) -> list[ast.stmt] | None:
     """The statements after which ``torch`` is bound at module level: the header, or a later run of imports."""
     leading = header(module)
@@ -296,6 +298,7 @@ def _defaults(module: Module, node: ast.AST) -> list[ast.AST]:
 # --- the top of the file ---------------------------------------------------------------------------------------------
 
 
+@fact
 def header(module: Module) -> list[ast.stmt]:
     """The leading statements up to and including the last import that comes before any other code."""
     last = 0
