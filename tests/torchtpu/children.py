@@ -38,6 +38,8 @@ def checks(name, *, tmp_path, limit=400, **options):
         "-p",
         "no:cacheprovider",
         "-p",
+        "no:logging",
+        "-p",
         "no:xdist",
         "-o",
         "addopts=",

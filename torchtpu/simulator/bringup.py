@@ -50,6 +50,33 @@ def _library_held(maps: Path) -> Path | None:
     return None
 
 
+@contextlib.contextmanager
+def _native_muted(active: bool) -> Iterator[None]:
+    if not active:
+        yield
+        return
+    sys.stderr.flush()
+    saved, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(saved, 2)
+        os.close(saved)
+        os.close(nowhere)
+
+
+def _read_flags(verbose: bool) -> None:
+    """Makes torch_tpu read XLA_FLAGS here, where its one warning about them can be held back.
+
+    Left alone it warns at the first compilation, on a thread of its own.
+    """
+    from torch_tpu._internal.device import _device_ops_backend
+
+    with _native_muted(not verbose):
+        _device_ops_backend._get_allow_excess_precision()
+
+
 def _count_one_device(generation: str) -> None:
     from torch_tpu._internal.device import _device_module
     from torch_tpu._internal.utils import hardware
@@ -84,13 +111,15 @@ def start(info: DeviceInfo, *, numerics: Numerics, verbose: bool) -> None:
         loader._LOADED = True
     from torchtpu.device import DEFAULT_GENERATION, GENERATION_VARIABLE
 
+    _read_flags(verbose)
     _count_one_device(os.environ.get(GENERATION_VARIABLE, DEFAULT_GENERATION))
-    from torchtpu.simulator import collectives, compiled_collectives, runtime, substitutes
+    from torchtpu.simulator import collectives, compiled_collectives, pallas, runtime, substitutes
 
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Warning only once for all operators")
         _kept.append(substitutes.install(numerics))
     collectives.register()
     compiled_collectives.install()
+    pallas.install()
     if runtime.in_launched_rank(os.environ):
         runtime.start_runtime()

@@ -18,6 +18,8 @@ from torchtpu.simulator import runtime
 _ProcessGroup: Any = dist.ProcessGroup
 
 _BACKENDS = ("tpu_dist", "tpu")
+# Methods that move no data and may be traced.
+_PLAIN = ("size", "rank", "getBackendName", "setGroupName")
 
 
 def _finished(value: Any) -> Any:
@@ -259,14 +261,15 @@ class HostCarriedGroup(_ProcessGroup):  # type: ignore[misc]
     all_to_all_single = alltoall_base
 
 
-# What a program calls breaks the graph of torch.compile: the data leaves the device here.
-for _name in (
-    "allreduce allreduce_coalesced reduce broadcast barrier allgather _allgather_base "
-    "allgather_into_tensor_coalesced gather scatter _reduce_scatter_base reduce_scatter "
-    "reduce_scatter_tensor_coalesced alltoall_base alltoall send recv recv_anysource "
-    "all_gather_single reduce_scatter_single all_to_all_single"
-).split():
-    setattr(HostCarriedGroup, _name, torch.compiler.disable(getattr(HostCarriedGroup, _name)))
+def _break_graphs(group: type) -> None:
+    """Keeps torch.compile from tracing into the collectives: the data leaves the device there."""
+    disable: Any = torch.compiler.disable
+    for name, method in list(vars(group).items()):
+        if callable(method) and name not in _PLAIN and not name.startswith("__"):
+            setattr(group, name, disable(method))
+
+
+_break_graphs(HostCarriedGroup)
 
 
 def _create(store: Any, rank: int, size: int, timeout: timedelta) -> HostCarriedGroup:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import MutableMapping
 
 VARIABLE = "XLA_FLAGS"
@@ -35,7 +34,4 @@ def merged(flags: str) -> str:
 
 def set_flags(environ: MutableMapping[str, str]) -> None:
     """Sets XLA_FLAGS for a process that will start the CPU plugin."""
-    # torch_tpu calls any XLA_FLAGS experimental; the user who set none need not hear of ours.
-    if not environ.get(VARIABLE):
-        warnings.filterwarnings("ignore", message=".*the XLA_FLAGS environment variable")
     environ[VARIABLE] = merged(environ.get(VARIABLE, ""))

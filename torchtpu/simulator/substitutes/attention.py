@@ -30,9 +30,12 @@ def _forward(
     *,
     scale: float | None = None,
 ) -> Any:
-    return torch.ops.aten._scaled_dot_product_fused_attention_overrideable(
+    output, logsumexp, *rest = torch.ops.aten._scaled_dot_product_fused_attention_overrideable(
         query, key, value, attn_bias, dropout_p, is_causal, return_debug_mask, scale=scale
     )
+    # The one keeps [batch, heads, queries], the other's schema says [batch, heads, queries, 1],
+    # which is what torch.compile believes.
+    return (output, logsumexp.unsqueeze(-1), *rest)
 
 
 def _backward(
@@ -62,7 +65,7 @@ def _backward(
         attn_bias,
         [True, True, True, False],
         out,
-        logsumexp,
+        logsumexp.squeeze(-1),
         cum_seq_q,
         cum_seq_k,
         max_q,
