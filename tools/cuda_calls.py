@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 import weakref
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from types import MappingProxyType
 
 from tools.cuda_api import canonical
 from tools.edits import Edit, Fix
 from tools.guards import on_cuda_path
 from tools.literals import DEVICE_WORD
 from tools.module import Module
-from tools.rewrite import CUDA_AVAILABLE, cuda_test, guard, import_edits, parenthesised, spell
+from tools.rewrite import AVAILABLE, CUDA_AVAILABLE, cuda_test, guard, import_edits, parenthesised, spell
 
 Use = tuple[ast.expr, str]
 
@@ -71,12 +72,24 @@ def chain(module: Module, node: ast.expr) -> ast.expr:
     current = node
     while True:
         parent = module.parent(current)
-        if isinstance(parent, ast.Attribute) or (isinstance(parent, ast.Call) and parent.func is current):
-            current = parent
-        elif isinstance(parent, ast.Subscript) and parent.value is current:
-            current = parent
-        else:
+        if not isinstance(parent, ast.Attribute | ast.Call | ast.Subscript):
             return current
+        if (parent.func if isinstance(parent, ast.Call) else parent.value) is not current:
+            return current
+        current = parent
+
+
+def on_accelerator_path(module: Module, node: ast.AST) -> bool:
+    """Whether an ``if`` around the node asks ``torch.accelerator.is_available()`` already."""
+    call = f"{spell(module, AVAILABLE)}()"
+    child = node
+    for parent in module.ancestors(node):
+        if isinstance(parent, ast.If) and child in parent.body and module.text(parent.test) == call:
+            return True
+        if isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            return False
+        child = parent
+    return False
 
 
 def statement_of(module: Module, node: ast.expr) -> ast.Expr | None:
@@ -113,17 +126,24 @@ def imported(module: Module, edits: Iterable[Edit], *written: str) -> Fix:
 
 
 def guarded(
-    module: Module, statements: Iterable[ast.stmt], test: str = CUDA_AVAILABLE, inner: Mapping[ast.stmt, list[Edit]] = {}
+    module: Module,
+    statements: Iterable[ast.stmt],
+    test: str = CUDA_AVAILABLE,
+    inner: Mapping[ast.stmt, list[Edit]] = MappingProxyType({}),
 ) -> dict[ast.stmt, Fix]:
-    """Fixes that run statements only where ``test`` (a dotted name of a predicate) holds, with edits inside them.
+    """Fixes that run statements only where ``test``, a predicate's dotted name, holds, with edits inside them.
 
-    Neighbours that share one ``if`` share one fix, which carries the inner edits of all of them.
+    Neighbours that share one ``if`` share one fix, which carries the inner edits of all of them. A statement under a test
+    for any accelerator needs no second one.
     """
-    fixes = guard(module, statements, f"{spell(module, test)}()")
+    statements = list(statements)
+    there = [s for s in statements if test == AVAILABLE and on_accelerator_path(module, s)]
+    fixes = guard(module, [s for s in statements if s not in there], f"{spell(module, test)}()")
+    bare = {s: Fix(tuple(inner.get(s, ()))) for s in there}
     together: dict[Fix, list[Edit]] = {}
     for statement, fix in fixes.items():
         together.setdefault(fix, []).extend(inner.get(statement, ()))
-    return {s: imported(module, (*fix.edits, *together[fix]), test) for s, fix in fixes.items()}
+    return bare | {s: imported(module, (*fix.edits, *together[fix]), test) for s, fix in fixes.items()}
 
 
 def device_argument(call: ast.Call) -> ast.expr | None:

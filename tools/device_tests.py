@@ -11,6 +11,7 @@ from tools.literals import DEVICE_WORD, placements
 from tools.module import Module, string
 
 _DATA_PARALLEL = re.compile(r"(?<!Distributed)DataParallel\b")
+_NO_DEVICE = re.compile(r"(?i)map|devices|count|num_|_ids?$")
 _AUTOCAST = re.compile(r"\bautocast\(")
 
 
@@ -46,7 +47,8 @@ def type_text(module: Module, test: ast.expr, torch_device: str) -> str | None:
     if isinstance(device, ast.Attribute) and device.attr == "type":
         return module.text(device)
     name = dotted(device)
-    if name is None or not DEVICE_WORD.search(name.rpartition(".")[2]):
+    last = name.rpartition(".")[2] if name else ""
+    if name is None or not DEVICE_WORD.search(last) or _NO_DEVICE.search(last):
         return None
     return f"{torch_device}({module.text(device)}).type"
 

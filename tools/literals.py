@@ -51,7 +51,9 @@ def means_device(module: Module, node: ast.expr) -> bool:
     """Whether the value at ``node`` is used as a device, by the place it stands in."""
     child: ast.AST = node
     for parent in module.ancestors(node):
-        if isinstance(parent, ast.IfExp) and child is not parent.test or isinstance(parent, ast.BoolOp | ast.NamedExpr):
+        if (isinstance(parent, ast.IfExp) and child is not parent.test) or isinstance(
+            parent, ast.BoolOp | ast.NamedExpr
+        ):
             child = parent
             continue
         if isinstance(parent, ast.Tuple) and _unpacked(parent, child, module):
@@ -166,7 +168,7 @@ def cuda_moves(module: Module) -> Iterator[ast.Call]:
 
 
 def _moves_storage(module: Module, call: ast.Call) -> bool:
-    """Whether the call is in a function given as ``map_location``: its argument is a storage, which has no such ``to``."""
+    """Whether the call is in a function given as ``map_location``; its argument is a storage without such a ``to``."""
     holder = module.function(call)
     given = module.parent(holder) if isinstance(holder, ast.Lambda) else None
     while isinstance(given, ast.IfExp):
@@ -193,7 +195,7 @@ def placements(module: Module) -> list[ast.expr]:
 
 
 _TYPE_NAMES = frozenset(
-    {"cpu", "cuda", "mps", "xpu", "hip", "mtia", "hpu", "npu", "xla", "meta", "tpu", "neuron", "musa", "mlu", "ipu", "auto"}
+    "cpu cuda mps xpu hip mtia hpu npu xla meta tpu neuron musa mlu ipu auto".split()
 )
 
 

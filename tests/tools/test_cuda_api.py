@@ -15,9 +15,9 @@ from tools.rules import all_rules
 torch = pytest.importorskip("torch")
 
 _HELPERS = frozenset(
-    {"Any", "Callable", "DEVICE_REQUIREMENT", "NewType", "Optional", "PYTORCH_RELEASES_CODE_CC", "TYPE_CHECKING", "cast",
-     "classproperty", "lru_cache"}
-)  # fmt: skip
+    "Any Callable DEVICE_REQUIREMENT NewType Optional PYTORCH_RELEASES_CODE_CC TYPE_CHECKING cast classproperty "
+    "lru_cache".split()
+)
 """Names that torch.cuda imports or keeps for its own code."""
 
 

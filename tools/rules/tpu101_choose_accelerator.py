@@ -9,7 +9,7 @@ from tools.edits import Edit, Fix
 from tools.guards import is_cuda_test, on_cuda_path
 from tools.literals import index_text, is_cuda_literal, is_generator
 from tools.module import Module, string
-from tools.rewrite import AVAILABLE, CURRENT, device_type, import_edits, spell
+from tools.rewrite import AVAILABLE, CURRENT, device_type, import_edits, resolved_variables, spell
 from tools.rules.base import Invalid, Match, PythonRule
 
 
@@ -34,6 +34,10 @@ class ChooseAccelerator(PythonRule):
         "import torch\ndevice = torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else 'cpu'\n",
         "import torch\nname = torch.cuda.get_device_name() if torch.cuda.is_available() else 'none'\n",
         "x = 'cuda' if flag else 'cpu'\n",
+        "import torch\nd = f'cuda:{r}' if torch.cuda.is_available() else (torch.accelerator.current_accelerator().type "
+        "if torch.accelerator.is_available() else 'cpu')\n",
+        "import torch\nD = torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else 'cpu'\n"
+        "d = torch.device('cuda', r) if torch.cuda.is_available() else torch.device(D)\n",
         "import torch\ng = torch.Generator('cuda' if torch.cuda.is_available() else 'cpu')\n",
         "import torch\nd = f'cuda:{r}' if torch.cuda.is_available() else DEVICE_TYPE\n",
     )
@@ -74,7 +78,11 @@ class ChooseAccelerator(PythonRule):
             if not calls or not is_cuda_test(module, choice.test, flags=False) or on_cuda_path(module, choice):
                 continue
             literals = [n for n in ast.walk(choice.body) if isinstance(n, ast.expr) and is_cuda_literal(n)]
-            if not literals or any(is_generator(module, a) for a in (*module.ancestors(choice), *ast.walk(choice.body))):
+            if not literals or any(
+                is_generator(module, a) for a in (*module.ancestors(choice), *ast.walk(choice.body))
+            ):
+                continue
+            if _is_resolved(module, choice.orelse):
                 continue
             start, end = module.span(choice)
             if any(isinstance(literal, ast.JoinedStr) for literal in literals):
@@ -85,6 +93,13 @@ class ChooseAccelerator(PythonRule):
             edits = [module.replace(call.func, spell(module, AVAILABLE)) for call in calls]
             edits += [type_edit(module, literal) for literal in literals]
             yield Match(start, end, fix=Fix((*edits, *import_edits(module))))
+
+
+def _is_resolved(module: Module, otherwise: ast.expr) -> bool:
+    """Whether the other branch names the accelerator already, so that the choice keeps CUDA's index for CUDA."""
+    known = resolved_variables(module)
+    named = any(isinstance(n, ast.Name) and n.id in known for n in ast.walk(otherwise))
+    return named or "accelerator." in module.text(otherwise)
 
 
 def _cpu_edits(module: Module, otherwise: ast.expr) -> tuple[Edit, ...]:

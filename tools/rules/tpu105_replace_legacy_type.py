@@ -92,9 +92,9 @@ class ReplaceLegacyType(PythonRule):
                 place, edits = device(module, call)
                 yield Match(*module.span(call), fix=Fix((*_moved(module, call, place, name_of), *edits)))
         for choice in module.nodes(ast.IfExp):
-            name = legacy_type(module, choice.body)
-            if name and not on_cuda_path(module, choice) and module.qualify(choice.orelse) == f"torch.{name}":
-                fix = _choice(module, choice, name)
+            kind = legacy_type(module, choice.body)
+            if kind and not on_cuda_path(module, choice) and module.qualify(choice.orelse) == f"torch.{kind}":
+                fix = _choice(module, choice, kind)
                 grade, note = (None, None) if fix else (Grade.ADVICE, _NOTE)
                 yield Match(*module.span(choice), fix=fix, grade=grade, note=note)
 
@@ -110,7 +110,11 @@ def _moved(module: Module, call: ast.Call, place: str, name: str) -> list[Edit]:
     assert isinstance(call.func, ast.Attribute)
     after = module.span(call.func)[1]
     dtype = spell(module, f"torch.{_DTYPES[name]}")
-    return [Edit(after - len("type"), after, "to"), module.replace(call.args[0], f"{place}, {dtype}"), *import_edits(module)]
+    return [
+        Edit(after - len("type"), after, "to"),
+        module.replace(call.args[0], f"{place}, {dtype}"),
+        *import_edits(module),
+    ]
 
 
 def _choice(module: Module, choice: ast.IfExp, name: str) -> Fix | None:

@@ -69,7 +69,11 @@ class TestTensorDevice(PythonRule):
         holder = next((a for a in module.ancestors(node) if isinstance(a, ast.If | ast.IfExp | ast.stmt)), None)
         if isinstance(holder, ast.If | ast.IfExp):
             region = holder.body if isinstance(holder, ast.If) else [holder.body]
-            if node not in ast.walk(holder.test) or replicates(module, region) or "data_parallel" in module.text(holder):
+            if (
+                node not in ast.walk(holder.test)
+                or replicates(module, region)
+                or "data_parallel" in module.text(holder)
+            ):
                 return False
             return places(module, region) or any(legacy_type(module, n) for n in region)
         if isinstance(holder, ast.Assign) and holder.value is node:

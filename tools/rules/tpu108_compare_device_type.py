@@ -7,11 +7,14 @@ from collections.abc import Iterator
 
 from tools.cuda_calls import imported
 from tools.device_tests import compared_device, conjuncts, places, replicates, type_text
+from tools.findings import Grade
 from tools.guards import on_cuda_path
 from tools.literals import is_cuda_literal
 from tools.module import Module
 from tools.rewrite import spell
 from tools.rules.base import Invalid, Match, PythonRule
+
+_NOTE = "a device with an index, such as 'cuda:1', did not pass the old test and passes the new one"
 
 
 class CompareDeviceType(PythonRule):
@@ -36,6 +39,7 @@ class CompareDeviceType(PythonRule):
         "import torch\nif device.type == 'cuda':\n    torch.backends.cudnn.benchmark = True\n",
         "if device.type == 'cuda':\n    x = x.cuda()\nelif device.type == 'mps':\n    x = x.to(device)\n",
         "device_type = 'cuda' if device == 'cuda' else 'cpu'\n",
+        "if device_map == 'cuda':\n    model.to(device)\n",
     )
     INVALID = (
         Invalid(
@@ -51,6 +55,11 @@ class CompareDeviceType(PythonRule):
             "import torch\nctx = torch.autocast(device_type=kind) if torch.device(kind_device).type != 'cpu' else nullcontext()\n",
         ),
         Invalid(
+            "import torch\ndevice = 'cuda:1'\nif device == 'cuda':\n    x = x.to(device)\n",
+            "import torch\ndevice = 'cuda:1'\nif torch.device(device).type != 'cpu':\n    x = x.to(device)\n",
+            unsafe=True,
+        ),
+        Invalid(
             "import torch\nx = x.to(dev) if str(dev).startswith('cuda') else x\n",
             "import torch\nx = x.to(dev) if torch.device(dev).type != 'cpu' else x\n",
         ),
@@ -58,7 +67,8 @@ class CompareDeviceType(PythonRule):
 
     def check(self, module: Module) -> Iterator[Match]:
         """Yields comparisons under which something is placed that the other branch does not place."""
-        for holder in (*module.nodes(ast.If), *module.nodes(ast.IfExp)):
+        holders: list[ast.If | ast.IfExp] = [*module.nodes(ast.If), *module.nodes(ast.IfExp)]
+        for holder in holders:
             if on_cuda_path(module, holder) or _chooses_name(holder):
                 continue
             body: list[ast.AST] = [*holder.body] if isinstance(holder, ast.If) else [holder.body]
@@ -73,12 +83,23 @@ class CompareDeviceType(PythonRule):
                 if text is not None:
                     quote = _quote(module, test)
                     edit = module.replace(test, f"{text} != {quote}cpu{quote}")
-                    yield Match(*module.span(test), fix=imported(module, [edit], "torch.device"))
+                    doubt = _is_whole_name(test) and "cuda:" in module.source.text
+                    grade, note = (Grade.UNSAFE, _NOTE) if doubt else (None, None)
+                    yield Match(
+                        *module.span(test), fix=imported(module, [edit], "torch.device"), grade=grade, note=note
+                    )
 
 
 def _chooses_name(holder: ast.If | ast.IfExp) -> bool:
     """Whether it chooses between device names, which TPU109 looks at."""
     return isinstance(holder, ast.IfExp) and is_cuda_literal(holder.body)
+
+
+def _is_whole_name(test: ast.expr) -> bool:
+    """Whether a whole device name is compared, so that ``"cuda:1"`` failed the test and would pass the new one."""
+    device = compared_device(test)
+    is_type = isinstance(device, ast.Attribute) and device.attr == "type"
+    return isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Eq) and not is_type
 
 
 def _quote(module: Module, test: ast.expr) -> str:

@@ -12,7 +12,9 @@ from tools.literals import DEVICE_WORD, device_names
 from tools.module import Module
 from tools.rules.base import Invalid, Match, PythonRule
 
-_CHECK = "a device type that is not in the list is refused or takes the CPU's way; add the accelerator where it is meant"
+_CHECK = (
+    "a device type that is not in the list is refused or takes the CPU's way; add the accelerator where it is meant"
+)
 
 
 class WidenDeviceList(PythonRule):
@@ -41,9 +43,7 @@ class WidenDeviceList(PythonRule):
         Invalid(
             "if x.device.type in ('cuda', 'mtia'):\n    f()\n", "if x.device.type != 'cpu':\n    f()\n", unsafe=True
         ),
-        Invalid(
-            'hbm = dev.type not in {"cuda", "xpu"} and big\n', 'hbm = dev.type == "cpu" and big\n', unsafe=True
-        ),
+        Invalid('hbm = dev.type not in {"cuda", "xpu"} and big\n', 'hbm = dev.type == "cpu" and big\n', unsafe=True),
         Invalid("assert device in ['cpu', 'cuda']\n", None),
     )
 

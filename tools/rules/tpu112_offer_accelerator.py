@@ -48,7 +48,7 @@ class OfferAccelerator(PythonRule):
     def check(self, module: Module) -> Iterator[Match]:
         """Yields lists of device types given as choices."""
         for call in module.nodes(ast.Call):
-            for value in _choices(module, call):
+            for value in _choices(call):
                 names = device_names(value)
                 if names is None or "cuda" not in names or "tpu" in names:
                     continue
@@ -58,7 +58,7 @@ class OfferAccelerator(PythonRule):
                 yield Match(*module.span(value), fix=Fix((module.replace(value, text), *edits)))
 
 
-def _choices(module: Module, call: ast.Call) -> Iterator[ast.expr]:
+def _choices(call: ast.Call) -> Iterator[ast.expr]:
     function = call.func
     last = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
     if last == "Choice" and call.args:

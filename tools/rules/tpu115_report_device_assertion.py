@@ -12,7 +12,7 @@ from tools.rules.base import Invalid, Match, PythonRule
 
 _NOTE = (
     "if what follows needs CUDA (a kernel, a library), give other devices a way of their own; "
-    "if it does not, ask for `!= \"cpu\"` or drop the check"
+    'if it does not, ask for `!= "cpu"` or drop the check'
 )
 
 

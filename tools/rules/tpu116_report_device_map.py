@@ -29,7 +29,10 @@ class ReportDeviceMap(PythonRule):
     MESSAGE = "an automatic device map leaves the model on the CPU where there is no CUDA device"
     TRIGGERS = ("device_map",)
     COVERS = ("A19",)
-    VALID = ("model = M.from_pretrained(name, device_map=None)\n", "model = M.from_pretrained(name, device_map='cpu')\n")
+    VALID = (
+        "model = M.from_pretrained(name, device_map=None)\n",
+        "model = M.from_pretrained(name, device_map='cpu')\n",
+    )
     INVALID = (
         Invalid("model = M.from_pretrained(name, device_map='auto')\n", None),
         Invalid("kwargs = {'device_map': 'balanced'}\n", None),

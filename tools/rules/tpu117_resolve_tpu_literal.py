@@ -17,8 +17,9 @@ _TOP = 'DEVICE_TYPE = torch.accelerator.current_accelerator().type if torch.acce
 
 
 class ResolveTpuLiteral(PythonRule):
-    """``torch.device("tpu")`` at module level raises when the file is loaded on a machine without a TPU, because TorchTPU
-    registers the device only where there is one: tests and tools on a laptop cannot import the file.
+    """``torch.device("tpu")`` at module level raises as soon as the file is loaded on a machine without a TPU.
+
+    TorchTPU registers the device only where there is one, so tests and tools on a laptop cannot import the file.
 
     The device is resolved through ``torch.accelerator``, which is the TPU where there is one.
 

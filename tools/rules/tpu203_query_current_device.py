@@ -13,8 +13,10 @@ _INDEX = "torch.accelerator.current_device_index"
 
 
 class QueryCurrentDevice(PythonRule):
-    """``torch.cuda.current_device()`` fails without CUDA; ``torch.accelerator.current_device_index()`` is the same index
-    for any accelerator, and PyTorch takes a bare index for the accelerator's device of that number.
+    """``torch.cuda.current_device()`` fails without CUDA.
+
+    ``torch.accelerator.current_device_index()`` is the same index for any accelerator, and PyTorch takes a bare index for
+    the accelerator's device of that number.
 
     Not covered: an index that is put into a device string by other code than the expression around it.
     """

@@ -16,8 +16,10 @@ _NAMES = ("is_bf16_supported", "get_device_capability")
 
 
 class DecideBfloat16(PythonRule):
-    """``torch.cuda.is_bf16_supported()`` is false without CUDA, so a program takes float16 on a TPU, whose native type is
-    bfloat16. The same answer as before is given on CUDA and on a machine without accelerator, and yes on any other one.
+    """``torch.cuda.is_bf16_supported()`` is false without CUDA, so a program takes float16 on a TPU.
+
+    A TPU's native type is bfloat16. The answer stays the same on CUDA and on a machine without accelerator, and is yes on
+    any other one.
 
     A test of the compute capability counts where it chooses between bfloat16 and another type.
 
@@ -100,7 +102,9 @@ def _about_bfloat16(module: Module, comparison: ast.Compare) -> bool:
         if isinstance(holder, ast.If):
             return len(holder.body) == 1 and "bf" in module.text(holder.body[0]).lower()
         if isinstance(holder, ast.Assign):
-            return "bf16" in module.text(holder.targets[0]).lower() or "bfloat" in module.text(holder.targets[0]).lower()
+            return (
+                "bf16" in module.text(holder.targets[0]).lower() or "bfloat" in module.text(holder.targets[0]).lower()
+            )
         if isinstance(holder, ast.stmt):
             return False
     return False

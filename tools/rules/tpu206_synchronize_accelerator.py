@@ -47,6 +47,11 @@ class SynchronizeAccelerator(PythonRule):
     )
     INVALID = (
         Invalid(
+            "import torch\nif torch.accelerator.is_available():\n    torch.cuda.empty_cache()\n    torch.cuda.synchronize()\n",
+            "import torch\nif torch.accelerator.is_available():\n    torch.cuda.empty_cache()\n"
+            "    torch.accelerator.synchronize()\n",
+        ),
+        Invalid(
             "import torch\ntorch.cuda.synchronize()  # wait\nt = time.time()\n",
             "import torch\nif torch.accelerator.is_available():\n    torch.accelerator.synchronize()  # wait\nt = time.time()\n",
         ),

@@ -6,7 +6,16 @@ import ast
 from collections.abc import Iterator
 
 from tools.cuda_api import handled_by
-from tools.cuda_calls import calls, device_argument, elsewhere, guarded, imported, is_portable, statement_of
+from tools.cuda_calls import (
+    calls,
+    device_argument,
+    elsewhere,
+    guarded,
+    imported,
+    is_portable,
+    on_accelerator_path,
+    statement_of,
+)
 from tools.edits import Edit
 from tools.findings import Grade
 from tools.module import Module
@@ -81,10 +90,16 @@ class MeasureMemory(PythonRule):
             elif fix is None and not is_portable(device_argument(call)) and statement_of(module, call):
                 fix = guarded(module, [module.statement(call)])[module.statement(call)]
             elif fix is None and is_portable(device_argument(call)):
-                text = f"{_twin(module, call, name)} if {spell(module, AVAILABLE)}() else 0"
-                fix = imported(module, [module.replace(call, parenthesised(module, call, text))], AVAILABLE)
+                fix = imported(module, [module.replace(call, _measured(module, call, name))], AVAILABLE)
             advice = None if fix else Grade.ADVICE
             yield Match(*module.span(call), fix=fix, grade=advice, note=None if fix else _NOTE)
+
+
+def _measured(module: Module, call: ast.Call, name: str) -> str:
+    twin = _twin(module, call, name)
+    if on_accelerator_path(module, call):
+        return twin
+    return parenthesised(module, call, f"{twin} if {spell(module, AVAILABLE)}() else 0")
 
 
 def _twin(module: Module, call: ast.Call, name: str) -> str:

@@ -74,7 +74,7 @@ class GuardStream(PythonRule):
     def check(self, module: Module) -> Iterator[Match]:
         """Yields makers of streams, and statements that wait for one, off the CUDA-only path."""
         statements: dict[ast.stmt, ast.expr] = {}
-        rest: list[ast.expr] = []
+        rest: list[ast.Call] = []
         for node, name in uses(module, handled_by(self.ID) - _HARMLESS_WITH_NONE):
             call = module.parent(node)
             if name not in _MAKERS or not isinstance(call, ast.Call) or call.func is not node:
@@ -86,8 +86,8 @@ class GuardStream(PythonRule):
                 rest.append(call)
             else:
                 statements.setdefault(holder, holder.value)
-        for statement, value in _waits(module):
-            statements.setdefault(statement, value)
+        for waiting, value in _waits(module):
+            statements.setdefault(waiting, value)
         fixes = guarded(module, statements)
         for statement, value in statements.items():
             yield Match(*module.span(value), fix=fixes[statement])
@@ -124,7 +124,11 @@ def _waits(module: Module) -> Iterator[tuple[ast.Expr, ast.expr]]:
     for statement in module.nodes(ast.Expr) if streams else ():
         call = statement.value
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in _METHODS:
-            if dotted(call.func.value) in streams and not on_cuda_path(module, call) and not _tests(module, call, streams):
+            if (
+                dotted(call.func.value) in streams
+                and not on_cuda_path(module, call)
+                and not _tests(module, call, streams)
+            ):
                 yield statement, call
 
 
@@ -142,5 +146,3 @@ def _tests(module: Module, node: ast.AST, streams: frozenset[str]) -> bool:
     """Whether an ``if`` around the node asks for the stream itself (``if s is not None``)."""
     tests = (a.test for a in module.ancestors(node) if isinstance(a, ast.If))
     return any(dotted(part) in streams for test in tests for part in ast.walk(test))
-
-

@@ -73,7 +73,12 @@ def _fix(module: Module, call: ast.Call, whole: ast.expr, name: str) -> Fix | No
     text = module.source.text
     if name == "get_device_capability" and isinstance(parent, ast.Compare):
         return _and_cuda(module, parent)
-    if name == "get_device_capability" and isinstance(parent, ast.Assign) and whole is call and not _BFLOAT.search(text):
+    if (
+        name == "get_device_capability"
+        and isinstance(parent, ast.Assign)
+        and whole is call
+        and not _BFLOAT.search(text)
+    ):
         return elsewhere(module, call, "(0, 0)")
     statement = statement_of(module, whole)
     if statement is None and isinstance(parent, ast.Call) and getattr(parent.func, "id", "") == "print":

@@ -15,7 +15,9 @@ from tools.rules.base import Invalid, Match, PythonRule
 
 _DRAWS = frozenset(f"torch.{name}" for name in ("rand", "randn", "randint", "randperm", "normal", "empty"))
 _SAMPLES = frozenset({"torch.multinomial", "torch.bernoulli"})
-_IN_PLACE = frozenset({"normal_", "uniform_", "random_", "bernoulli_", "exponential_", "cauchy_", "log_normal_", "geometric_"})
+_IN_PLACE = frozenset(
+    {"normal_", "uniform_", "random_", "bernoulli_", "exponential_", "cauchy_", "log_normal_", "geometric_"}
+)
 _NOTE = "draw on generator.device and move the result; a generator and the tensor it fills must be on one device"
 
 
@@ -87,7 +89,7 @@ def _place(call: ast.Call) -> ast.expr | None:
 
 
 def _quoted(module: Module, call: ast.Call) -> str:
-    quote = '"' if '"' in module.text(call) or "'" not in module.source.text and '"' in module.source.text else "'"
+    quote = '"' if '"' in module.text(call) or ("'" not in module.source.text and '"' in module.source.text) else "'"
     return f"{quote}cpu{quote}"
 
 
@@ -124,5 +126,3 @@ def _draw(module: Module, call: ast.Call, generator: str) -> Iterator[Match]:
             yield Match(*module.span(call), grade=Grade.ADVICE, note=_NOTE)
     elif isinstance(call.func, ast.Attribute) and call.func.attr in _IN_PLACE:
         yield Match(*module.span(call), grade=Grade.ADVICE, note=_NOTE)
-
-
