@@ -21,6 +21,7 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tools.engine import applicable, is_python, triggered
 from tools.project import Project
@@ -144,7 +145,7 @@ def contenders(tree: Path, filtered: list[str]) -> list[Contender]:
     ]
 
 
-def measure(tree: Path, repeats: int) -> dict:
+def measure(tree: Path, repeats: int) -> dict[str, Any]:
     """Time every contender `repeats` times, and compare the medians."""
     filtered = prefiltered(tree)
     chosen = contenders(tree, filtered)
@@ -169,7 +170,7 @@ def measure(tree: Path, repeats: int) -> dict:
     }
 
 
-def judged(aim: Aim, wall: dict[str, list[float]], cpu: dict[str, list[float]]) -> dict:
+def judged(aim: Aim, wall: dict[str, list[float]], cpu: dict[str, list[float]]) -> dict[str, Any]:
     """The ratio of the medians beside what it should be."""
     ratio = statistics.median(wall[aim.over]) / statistics.median(wall[aim.under])
     of_cpu = statistics.median(cpu[aim.over]) / statistics.median(cpu[aim.under])
@@ -192,7 +193,7 @@ def timed(contender: Contender) -> tuple[float, float]:
     return elapsed, used
 
 
-def show(result: dict) -> None:
+def show(result: dict[str, Any]) -> None:
     """Print the numbers for a person."""
     print(f"{result['files']} files, {result['lines']} lines; {result['filtered']} files pass the prefilter of "
           f"{result['rules']} rules; medians of {result['repeats']} rounds")  # fmt: skip

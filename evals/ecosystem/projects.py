@@ -94,7 +94,8 @@ PROJECTS = [
         steps=3, reduced="batch 2 x 32 tokens instead of 64 x 1024; the model is the full 124M",
     ),
     Project(
-        "pytorch-cifar", "kuangliu/pytorch-cifar", CIFAR, _CIFAR, _CIFAR, data.cifar10("data", images_per_batch=2, num_test=4),
+        "pytorch-cifar", "kuangliu/pytorch-cifar", CIFAR, _CIFAR, _CIFAR,
+        data.cifar10("data", images_per_batch=2, num_test=4),
         needs=("torchvision",), steps=2,
         reduced="10 training images, so one batch of 10 instead of 391 of 128",
     ),
