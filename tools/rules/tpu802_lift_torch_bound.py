@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from tools.edits import Edit, Fix
@@ -14,11 +15,16 @@ SUPPORTED = tuple((2, minor) for minor in range(11, 16))
 """Releases that torch_tpu 0.2 accepts (its own requirement: torch>=2.11,<=2.15)."""
 
 
+_OTHER = re.compile(r"(?i)rocm|xpu|ipex|macos|mps|npu|hpu")
+"""In the name of a requirements file: it is for a machine that is no TPU host whatever it says."""
+
+
 class LiftTorchBound(TextRule):
     """``torch==2.1.0`` or ``torch<2.4`` cannot be installed beside torch_tpu, which needs torch 2.11 to 2.15.
 
     The unsafe fix asks for ``>=2.11,<=2.15``. It is unsafe because CUDA users get another release too; torchvision and
     torchaudio pins have to follow (they are named in the note). Conda's ``pytorch`` is reported only.
+    Files named after another accelerator (``requirements_rocm.txt``) are left alone.
     """
 
     ID = "TPU802"
@@ -33,6 +39,7 @@ class LiftTorchBound(TextRule):
         Valid("torch\ntorch>=2.0\ntorch>=1.13,<3\ntorch==2.12.*\ntorch~=2.4\n", "requirements.txt"),
         Valid('dependencies = ["torch>=2.0", "torchmetrics==1.0"]\n[tool.torch]\nx = "1.0"\n', "pyproject.toml"),
         Valid("dependencies:\n  - pytorch>=2.0\n", "environment.yml"),
+        Valid("torch==2.7.1+rocm6.3\n", "requirements_linux_rocm.txt"),
     )
     INVALID = (
         Invalid(
@@ -61,6 +68,8 @@ class LiftTorchBound(TextRule):
 
     def check(self, source: SourceFile) -> Iterator[Match]:
         """Yields torch requirements that allow none of the supported releases."""
+        if _OTHER.search(source.relative):
+            return
         note = "torch_tpu needs torch 2.11 to 2.15; pins of torchvision and torchaudio have to follow"
         for requirement in requirements(source):
             if requirement.name not in ("torch", "pytorch") or not any(c.isdigit() for c in requirement.spec):

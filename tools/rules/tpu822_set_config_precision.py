@@ -33,7 +33,7 @@ class SetConfigPrecision(TextRule):
     COVERS = ("C13",)
     FILES = FILES
     VALID = (
-        Valid("mixed_precision: bf16\nfp16: false\nprecision: 32\nsize: 16\n", "config.yaml"),
+        Valid("save_precision: fp16\nmixed_precision: bf16\nfp16: false\nprecision: 32\nsize: 16\n", "config.yaml"),
         Valid('{"bf16": true, "torch_dtype": "bfloat16", "batch": 16}\n', "config.json"),
     )
     INVALID = (
@@ -59,7 +59,7 @@ class SetConfigPrecision(TextRule):
 
     def _match(self, setting: Setting) -> Match | None:
         key, value = setting.normal_key, setting.value.lower()
-        if any(word in key for word in _KEYS):
+        if any(word in key for word in _KEYS) and not key.startswith("save"):
             if value in _WORDS:
                 fix = Fix((Edit(setting.start, setting.end, _WORDS[value]),))
                 note = "this changes the numbers on CUDA too, and needs a GPU that knows bfloat16"
