@@ -1,4 +1,4 @@
-"""Writes the pages that are made from the code: `python docs/generate.py` writes rules.md and cli.md.
+"""Writes the pages that are made from the code: `python docs/generate.py` writes rules.md, cli.md and the schema of scan results.
 
 tests/test_docs.py makes them again and fails where a page and the code differ.
 """
@@ -17,6 +17,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
 from agents.cli import app  # noqa: E402
+from tools.formats import scan_schema  # noqa: E402
 from tools.rules import all_rules  # noqa: E402
 from tools.rules.base import Invalid, Rule, Valid  # noqa: E402
 
@@ -93,7 +94,7 @@ def _parameter(parameter: Any) -> str:
 
 def pages() -> dict[str, str]:
     """The text of every made page, by file name."""
-    return {"rules.md": rules_page(), "cli.md": cli_page()}
+    return {"rules.md": rules_page(), "cli.md": cli_page(), "schema/scan-v1.json": scan_schema()}
 
 
 if __name__ == "__main__":
