@@ -18,7 +18,8 @@ _MODES = frozenset({"reduce-overhead", "max-autotune", "max-autotune-no-cudagrap
 class KeepInductorOptions(PythonRule):
     """``torch.compile(mode="max-autotune")``, ``dynamic=True`` and ``backend="inductor"`` raise on TorchTPU 0.2.0.
 
-    The mode and ``dynamic=True`` stay on the CPU and CUDA and are left to the backend elsewhere. ``backend="inductor"`` is
+    The mode and ``dynamic=True`` stay on the CPU and CUDA; elsewhere the mode is the backend's and shapes are static, since
+    leaving them open (``None``) makes TorchTPU pad at the second shape, which is experimental. ``backend="inductor"`` is
     taken out: it is the default, and TorchTPU chooses by the inputs' device when none is named. ``options=`` is read and
     ignored by TorchTPU, so it stays.
 
@@ -47,7 +48,7 @@ class KeepInductorOptions(PythonRule):
         Invalid(
             "import torch\n\n@torch.compile(dynamic=True)\ndef f(x):\n    return x\n",
             f"import torch\n\n{_TOP}\n"
-            '@torch.compile(dynamic=True if DEVICE_TYPE in ("cpu", "cuda") else None)\ndef f(x):\n    return x\n',
+            '@torch.compile(dynamic=DEVICE_TYPE in ("cpu", "cuda"))\ndef f(x):\n    return x\n',
         ),
         Invalid(
             "import functools\nimport torch\n\n@functools.partial(torch.compile, backend='inductor', fullgraph=True)\n"
@@ -97,7 +98,8 @@ def _edits(module: Module, call: ast.Call, *, literals_only: bool) -> list[Edit]
     if mode is not None and _is_mode(module, mode.value, literals_only):
         edits += _on_known_devices(module, call, mode.value)
     if dynamic is not None and isinstance(dynamic.value, ast.Constant) and dynamic.value.value is True:
-        edits += _on_known_devices(module, call, dynamic.value)
+        test, top = on_cpu_or_cuda(module, call)
+        edits += [module.replace(dynamic.value, test), *top]
     if backend is not None and string(backend.value) == "inductor":
         edits.append(remove_keyword(module, call, "backend"))
     return edits
