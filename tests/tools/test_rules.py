@@ -48,6 +48,14 @@ def test_fixing_again_changes_nothing(rule: Rule, case: Invalid) -> None:
     assert fix(case.path, once, project(case.path, once), [rule], unsafe=case.unsafe).data == once
 
 
+@pytest.mark.parametrize(("rule", "case"), [pair for pair in INVALID if pair[1].fixed is not None], ids=name)
+def test_fixed_form_asks_for_no_other_fix(rule: Rule, case: Invalid) -> None:
+    assert case.fixed is not None
+    data = case.fixed.encode()
+    seen = examine(case.path, data, project(case.path, data), [rule])
+    assert not [match for _, match in seen.matches if match.fix]
+
+
 @pytest.mark.parametrize(("rule", "case"), [pair for pair in INVALID if pair[1].path.endswith(".py")], ids=name)
 def test_survives_other_line_endings(rule: Rule, case: Invalid) -> None:
     data = case.text.replace("\n", "\r\n").encode()

@@ -93,8 +93,7 @@ class KeepTiedWeights(PythonRule):
         if _FLAG in module.source.text:
             return
         for statement in module.nodes(ast.Assign):
-            pair = _pair(statement)
-            if pair is None:
+            if _pair(statement) is None or getattr(module.function(statement), "name", "") == "_apply":
                 continue
             holder = _own_class(module, statement)
             if holder is None:
