@@ -69,10 +69,12 @@ def check(tmp_path: Path, times: int, seed: int) -> None:
         assert before == after
 
 
+@pytest.mark.timeout(900)
 def test_three_kills(tmp_path):
     check(tmp_path, 3, seed=1)
 
 
+@pytest.mark.timeout(900)
 def test_killed_again_and_again(tmp_path):
     tree, took = undisturbed(tmp_path)
     seen, before, after = kill_and_resume(tmp_path / "often", [took * part for part in (0.5, 0.7, 0.9)])
