@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import bisect
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, wraps
@@ -20,6 +21,9 @@ Node = TypeVar("Node", bound=ast.AST)
 Fact = TypeVar("Fact")
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+
+_WORD = re.compile(r"\w+")
+_WORD_BEFORE = re.compile(r"\w+$")
 
 
 class Module:
@@ -40,6 +44,7 @@ class Module:
     """
 
     def __init__(self, source: SourceFile, project: Project, interest: Sequence[str], *, whole: bool = True) -> None:
+        interest = (*interest, *_other_names(source.text, interest))
         self.source = source
         self.project = project
         self.tree = parse(source) if whole or len(source.text) < _LONG else _parse_carved(source, interest)
@@ -194,6 +199,18 @@ def _lines_with(source: SourceFile, words: Sequence[str]) -> list[int]:
             lines.add(line)
             place = text.find(word, starts[line]) if line < len(starts) else -1
     return sorted(lines)
+
+
+def _other_names(text: str, words: Sequence[str]) -> list[str]:
+    """What ``import ... as`` calls a thing with one of the words in its name (``GradScaler as Scaler``)."""
+    found = []
+    place = text.find(" as ")
+    while place >= 0:
+        before, after = _WORD_BEFORE.search(text, max(0, place - 60), place), _WORD.match(text, place + 4)
+        if before and after and any(word in before.group() for word in words):
+            found.append(after.group())
+        place = text.find(" as ", place + 4)
+    return found
 
 
 _LONG = 16_000

@@ -67,6 +67,13 @@ class NameAmpDevice(PythonRule):
             count=2,
         ),
         Invalid(
+            "from torch.cuda.amp import (\n    autocast as half,\n    GradScaler as Scaler,\n)\n\nscaler = Scaler()\n"
+            "with half():\n    pass\n",
+            "from torch.amp import (\n    autocast as half,\n    GradScaler as Scaler,\n)\n\n"
+            'scaler = Scaler("cuda")\nwith half("cuda"):\n    pass\n',
+            count=2,
+        ),
+        Invalid(
             "from torch.cuda import amp\n\n@amp.autocast()\ndef f(x):\n    return x\n",
             'from torch import amp\n\n@amp.autocast("cuda")\ndef f(x):\n    return x\n',
         ),
