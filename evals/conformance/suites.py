@@ -22,4 +22,8 @@ def load(suite: str) -> dict[str, Callable[[Any], Any]]:
         from evals.conformance import architectures
 
         return dict(architectures.load())
+    if suite == "faults":
+        from evals.conformance import faults
+
+        return dict(faults.load())
     raise ValueError(f"no suite {suite!r}; there are {', '.join(NAMES)}")
