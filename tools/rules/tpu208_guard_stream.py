@@ -38,6 +38,7 @@ class GuardStream(PythonRule):
         "import torch\ns = torch.cuda.Stream() if torch.cuda.is_available() else None\nwith torch.cuda.stream(s):\n    f()\n",
         "import torch\nif torch.cuda.is_available():\n    torch.cuda.current_stream().wait_stream(s)\n",
         "import torch\nx: torch.cuda.Stream\n",
+        "import torch\ns = cast(torch.cuda.Stream, t)\ns.synchronize()\n",
     )
     INVALID = (
         Invalid(
@@ -58,6 +59,10 @@ class GuardStream(PythonRule):
             "import torch\nself.copy = torch.cuda.Stream(priority=-1) if torch.cuda.is_available() else None\n"
             "if torch.cuda.is_available():\n    self.copy.synchronize()\n",
             count=2,
+        ),
+        Invalid(
+            "import torch\nstart.record(torch.cuda.current_stream())\n",
+            "import torch\nstart.record()\n",
         ),
         Invalid("import torch\nhandle = torch.cuda.current_stream().cuda_stream\n", None),
         Invalid(
@@ -81,6 +86,9 @@ class GuardStream(PythonRule):
                 continue
             if _is_wait(module, call):
                 continue
+            if name == "current_stream" and _records(module, call):
+                yield Match(*module.span(call), fix=Fix((module.replace(call, ""),)))
+                continue
             holder = _whole_statement(module, call)
             if holder is None:
                 rest.append(call)
@@ -100,6 +108,14 @@ def _is_wait(module: Module, call: ast.Call) -> bool:
     """Whether it is ``torch.cuda.current_stream().synchronize()``, which waits for the device (TPU206)."""
     attribute = module.parent(call)
     return isinstance(attribute, ast.Attribute) and attribute.attr == "synchronize"
+
+
+def _records(module: Module, call: ast.Call) -> bool:
+    """Whether it is ``event.record(torch.cuda.current_stream())``, which means the same without the argument."""
+    outer = module.parent(call)
+    if not isinstance(outer, ast.Call) or outer.args != [call] or outer.keywords or call.args or call.keywords:
+        return False
+    return isinstance(outer.func, ast.Attribute) and outer.func.attr == "record"
 
 
 def _whole_statement(module: Module, call: ast.Call) -> ast.Expr | None:
@@ -132,8 +148,13 @@ def _waits(module: Module) -> Iterator[tuple[ast.Expr, ast.expr]]:
                 yield statement, call
 
 
+def _call_of(module: Module, node: ast.expr) -> ast.Call | None:
+    call = module.parent(node)
+    return call if isinstance(call, ast.Call) and call.func is node else None
+
+
 def _variables(module: Module) -> frozenset[str]:
-    makers = {id(module.parent(node)) for node, name in every_use(module) if name == "Stream"}
+    makers = {id(c) for node, name in every_use(module) if name == "Stream" and (c := _call_of(module, node))}
     found = set()
     for assignment in module.nodes(ast.Assign):
         value = assignment.value.body if isinstance(assignment.value, ast.IfExp) else assignment.value
