@@ -1,4 +1,4 @@
-"""Writes the pages that are made from the code: `python docs/generate.py` writes rules.md, cli.md and the schema of scan results.
+"""Writes the pages made from the code: `python docs/generate.py` writes rules.md, cli.md and the schema of scans.
 
 tests/test_docs.py makes them again and fails where a page and the code differ.
 """
