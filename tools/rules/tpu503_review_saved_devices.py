@@ -33,6 +33,7 @@ class ReviewSavedDevices(PythonRule):
     )
     INVALID = (
         Invalid("import torch\ntorch.save(model.state_dict(), path)\n", None),
+        Invalid("import torch\nstate = {'model': model.state_dict()}\ntorch.save(state, path)\n", None),
         Invalid("import torch\ntorch.save({'model': model.state_dict(), 'epoch': 1}, path)\n", None),
     )
 
@@ -40,8 +41,20 @@ class ReviewSavedDevices(PythonRule):
         """Yields saves whose value holds a state dict that was not moved to the CPU."""
         note = 'load it with map_location="cpu", or save {name: value.cpu() for ... in state_dict().items()}'
         for call in module.calls("torch.save", "torch.serialization.save"):
-            if call.args and not on_cuda_path(module, call) and _holds_state(call.args[0]):
+            if call.args and not on_cuda_path(module, call) and _holds_state(_value(module, call)):
                 yield Match(*module.span(call), note=note)
+
+
+def _value(module: Module, call: ast.Call) -> ast.expr:
+    """What is saved; the dictionary a name was given just before, in the same function."""
+    saved = call.args[0]
+    if isinstance(saved, ast.Name):
+        scope = module.function(call)
+        for node in ast.walk(scope) if scope is not None else module.walk_all:
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict):
+                if any(isinstance(t, ast.Name) and t.id == saved.id for t in node.targets):
+                    return node.value
+    return saved
 
 
 def _holds_state(value: ast.expr) -> bool:
