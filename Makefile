@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # Two at a time: a test on the backend holds about 0.7 GB and one core.
 JOBS ?= 2
-LINTED := torchtpu tools agents evals tests
+LINTED := torchtpu tools agents evals tests docs requirements
 
 .PHONY: help setup migrate test test-slow lint bench ecosystem docs lock clean
 
@@ -62,7 +62,7 @@ docs: $(READY)  ## regenerate docs/rules.md and docs/cli.md
 
 # Needs pip-tools, which is installed apart so that the lock does not pin pip itself.
 lock:  ## remake the lock files from pyproject.toml
-	$(BIN)/python -m evals.lock
+	$(BIN)/python requirements/lock.py
 
 clean:  ## remove what the commands above made
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis out

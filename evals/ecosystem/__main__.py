@@ -28,6 +28,12 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--out", type=Path, default=OUT, help="folder for checkouts and results (default: %(default)s)")
     parser.add_argument("--time-limit", type=float, default=900, help="seconds for one run (default: %(default)s)")
+    parser.add_argument(
+        "--cpu-limit",
+        type=float,
+        default=180,
+        help="seconds for a run on the CPU; what is stopped is compared as far as it came (default: %(default)s)",
+    )
     return parser.parse_args()
 
 
@@ -62,7 +68,7 @@ def study(project: Project, args: argparse.Namespace) -> Record:
         before = checkout.fingerprint(source)
         migrate(project, source, python, args.time_limit, record, place)
         record.checkout_unchanged = checkout.fingerprint(source) == before
-        check(project, source, python, args.time_limit, record, place)
+        check(project, source, python, args.cpu_limit, record, place)
     except (subprocess.SubprocessError, OSError, RuntimeError) as error:
         record.fault = f"{type(error).__name__}: {error}"
     return record
@@ -118,7 +124,7 @@ def _compare_on_cpu(
         project.prepare(root)
         code, output = checks.run_on_cpu(project.cpu_entry or "", root / project.folder, python, time_limit)
         (root.with_suffix(".log")).write_text(output)
-        ends.append("time limit" if code is None else "ok" if code == 0 else f"exit {code}")
+        ends.append("stopped" if code is None else "ok" if code == 0 else f"exit {code}")
         numbers.append(checks.measures(output))
         if code:
             record.tail += f"--- {root.name} on the CPU ---\n{output[-800:]}\n"

@@ -24,7 +24,7 @@ class Record(BaseModel):
         findings: Counts by grade.
         steps: Optimizer steps, and those on the device.
         losses: First and last loss of the run.
-        cpu_original: How the original ended on the CPU with its old options ("ok", "exit 1", "time limit").
+        cpu_original: How the original ended on the CPU with its old options ("ok", "exit 1", "stopped" at the limit).
         cpu_migrated: How the migrated tree ended with the same command.
         cpu_same: Whether both printed the same losses; None where nothing could be compared.
         cpu_compared: How many numbers were compared.
