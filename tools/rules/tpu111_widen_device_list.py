@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tools.edits import Fix
 from tools.findings import Grade
-from tools.guards import dotted, on_cuda_path
+from tools.guards import dotted, leaves, on_cuda_path
 from tools.literals import DEVICE_WORD, device_names
 from tools.module import Module
 from tools.rules.base import Invalid, Match, PythonRule
@@ -21,8 +21,8 @@ class WidenDeviceList(PythonRule):
     """``device.type in ("cuda", "mtia")`` sends every other accelerator down the CPU's branch without a word.
 
     Where the list holds accelerators only and the type of a device is compared, ``!= "cpu"`` says the same for all of them;
-    the fix is unsafe, because the list may have been meant as it is. A list with the CPU in it is a check of what is
-    allowed, left to a person.
+    the fix is unsafe, because the list may have been meant as it is. A list with the CPU in it, where the program
+    stops for anything else, is left to a person.
 
     Not covered: lists kept in a variable.
     """
@@ -37,6 +37,7 @@ class WidenDeviceList(PythonRule):
     VALID = (
         "if device.type in ('cuda', 'tpu'):\n    f()\n",
         "if name in ('cuda', 'opencl'):\n    f()\n",
+        "scaler = GradScaler(enabled=device_type in ('cpu', 'cuda'))\n",
         "if color in ('red', 'blue', 'cuda'):\n    f()\n",
     )
     INVALID = (
@@ -63,8 +64,16 @@ class WidenDeviceList(PythonRule):
                 sign = "!=" if isinstance(test.ops[0], ast.In) else "=="
                 edit = module.replace(test, f"{module.text(test.left)} {sign} {quote}cpu{quote}")
                 yield Match(*module.span(test), fix=Fix((edit,)), grade=Grade.UNSAFE)
-            else:
+            elif "cpu" not in names or _refuses(module, test):
                 yield Match(*module.span(test), note=_CHECK)
+
+
+def _refuses(module: Module, test: ast.Compare) -> bool:
+    """Whether the program stops for a device that is not in the list."""
+    statement = module.statement(test)
+    if isinstance(statement, ast.If):
+        return leaves(statement.body[-1])
+    return isinstance(statement, ast.Assert)
 
 
 def _is_device(node: ast.expr) -> bool:
