@@ -133,8 +133,8 @@ def guarded(
 ) -> dict[ast.stmt, Fix]:
     """Fixes that run statements only where ``test``, a predicate's dotted name, holds, with edits inside them.
 
-    Neighbours that share one ``if`` share one fix, which carries the inner edits of all of them. A statement under a test
-    for any accelerator needs no second one.
+    Neighbours that share one ``if`` share one fix, which carries the inner edits of all of them. A statement under a
+    test for any accelerator needs no second one.
     """
     statements = list(statements)
     there = [s for s in statements if test == AVAILABLE and on_accelerator_path(module, s)]
