@@ -75,7 +75,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         app(args=list(arguments) if arguments is not None else sys.argv[1:])
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(bool(end.code))
+    finally:
+        _forget_interrupt()
     return 0
+
+
+def _forget_interrupt() -> None:
+    """Keep the exit code of an interrupted command.
+
+    CPython remembers that a KeyboardInterrupt went through the `exec` of a string (a dataclass is made by
+    one) and, under `-m`, then dies of SIGINT whatever the exit code. The next such `exec` clears that memory.
+    """
+    exec("")
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
