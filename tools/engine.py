@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 
 from tools.edits import Edit, Fix, apply, choose
 from tools.findings import Finding, Grade, Replacement, Skipped
@@ -90,7 +90,7 @@ def examine(path: str, data: bytes, project: Project, rules: Sequence[Rule], *, 
         seen.source = open_source(path, data)
         module = None
         if any(isinstance(rule, PythonRule) for rule in awake):
-            module = Module(seen.source, project, _interest(tuple(rules)), whole=whole)
+            module = Module(seen.source, project, _words(awake, data), whole=whole)
             seen.parsed = True
     except Unreadable as problem:
         seen.skipped.append(Skipped(path=path, reason=problem.reason, line=problem.line))
@@ -230,13 +230,25 @@ def triggered(rules: Sequence[Rule], data: bytes) -> list[Rule]:
             present[word] = (cuda or "cuda" not in word) and word.encode() in data
         return present[word]
 
-    return [rule for rule in rules if any(map(holds, rule.TRIGGERS))]
+    return [rule for rule in rules if all(map(holds, rule.REQUIRES)) and any(map(holds, rule.TRIGGERS))]
+
+
+def _words(rules: Sequence[Rule], data: bytes) -> tuple[str, ...]:
+    """What makes a line of this file worth visiting: the words of all rules there are that can find something in it.
+
+    A rule so sees the same nodes whichever others run with it.
+    """
+    return _interest(tuple(triggered(_with_all(tuple(rules)), data)))
 
 
 @cache
+def _with_all(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+    return tuple(rule for rule in dict.fromkeys((*all_rules(), *rules)) if isinstance(rule, PythonRule))
+
+
+@lru_cache(maxsize=4096)
 def _interest(rules: tuple[Rule, ...]) -> tuple[str, ...]:
-    """The words of every rule there is, so that a rule sees the same nodes whichever others run with it."""
-    return interest([*all_rules(), *rules])
+    return interest(rules)
 
 
 def _silenced(rule: Rule, match: Match, source: SourceFile) -> bool:

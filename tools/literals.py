@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from tools.guards import dotted
-from tools.module import Module, string
+from tools.module import Module, fact, string
 
 DEVICE_WORD = re.compile(r"(?i)(^|_|\b)(device|devices|dev)(_?str|_?name|_?type|_?id)?($|_|\b)")
 """Names that hold a device."""
@@ -182,12 +182,15 @@ _LEGACY = re.compile(r"torch\.cuda\.(\w+Tensor)")
 def legacy_type(module: Module, node: ast.AST) -> str | None:
     """``FloatTensor`` for ``torch.cuda.FloatTensor``, written as a name or as a string."""
     written = string(node)
+    if isinstance(node, ast.Attribute) and not node.attr.endswith("Tensor"):
+        return None
     if written is None and isinstance(node, ast.Attribute | ast.Name):
         written = module.qualify(node)
     match = _LEGACY.fullmatch(written or "")
     return match.group(1) if match else None
 
 
+@fact
 def placements(module: Module) -> list[ast.expr]:
     """Everything that puts tensors on CUDA: device literals, ``.cuda()`` calls and legacy types."""
     legacy = [n for n in module.nodes(ast.Attribute, ast.Name, ast.Constant) if legacy_type(module, n)]

@@ -79,6 +79,7 @@ class Rule(ABC):
         GRADE: of its findings unless a match says otherwise.
         MESSAGE: what the user reads.
         TRIGGERS: a file without any of these strings cannot have a finding (case matters); a line too.
+        REQUIRES: a file without each of these strings cannot have a finding either.
         COVERS: rows of the failure catalogue this rule answers.
         VALID: cases to leave alone.
         INVALID: cases with their expected replacement.
@@ -90,6 +91,7 @@ class Rule(ABC):
     GRADE: ClassVar[Grade] = Grade.SAFE
     MESSAGE: ClassVar[str]
     TRIGGERS: ClassVar[tuple[str, ...]]
+    REQUIRES: ClassVar[tuple[str, ...]] = ()
     COVERS: ClassVar[tuple[str, ...]] = ()
     VALID: ClassVar[tuple[str | Valid, ...]] = ()
     INVALID: ClassVar[tuple[Invalid, ...]] = ()

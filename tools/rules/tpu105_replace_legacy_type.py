@@ -46,7 +46,18 @@ class ReplaceLegacyType(PythonRule):
     NAME = "replace-legacy-type"
     FAMILY = "A"
     MESSAGE = "the legacy tensor types of torch.cuda exist for CUDA alone"
-    TRIGGERS = ("cuda", "Tensor")
+    TRIGGERS = (
+        "cuda",
+        "FloatTensor",
+        "DoubleTensor",
+        "HalfTensor",
+        "BFloat16Tensor",
+        "LongTensor",
+        "IntTensor",
+        "ByteTensor",
+        "BoolTensor",
+    )
+    REQUIRES = ("cuda",)
     COVERS = ("A16",)
     VALID = (
         "import torch\nx = torch.FloatTensor([1.0])\ny = x.type(torch.FloatTensor)\n",

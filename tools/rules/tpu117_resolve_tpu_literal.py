@@ -30,7 +30,7 @@ class ResolveTpuLiteral(PythonRule):
     NAME = "resolve-tpu-literal"
     FAMILY = "A"
     MESSAGE = "torch.device('tpu') raises on a machine without a TPU as soon as the file is loaded"
-    TRIGGERS = ("tpu",)
+    TRIGGERS = ('"tpu', "'tpu")
     COVERS = ("A4", "A5")
     VALID = (
         "import torch\ndef f(x):\n    return x.to(torch.device('tpu'))\n",

@@ -44,7 +44,16 @@ class MeasureMemory(PythonRule):
     NAME = "measure-memory"
     FAMILY = "B"
     MESSAGE = "this measures the memory of CUDA alone; elsewhere it is a silent 0 or an error"
-    TRIGGERS = ("cuda", "memory", "mem_get_info")
+    TRIGGERS = (
+        "cuda",
+        "memory_allocated",
+        "memory_reserved",
+        "memory_stats",
+        "memory_summary",
+        "memory_cached",
+        "mem_get_info",
+    )
+    REQUIRES = ("cuda",)
     COVERS = ("B4", "B5")
     VALID = (
         "import torch\nif torch.cuda.is_available():\n    print(torch.cuda.max_memory_allocated())\n",

@@ -28,7 +28,7 @@ class ReportHiddenFallback(PythonRule):
     FAMILY = "B"
     GRADE = Grade.ADVICE
     MESSAGE = "a broad except around a CUDA call hides that other accelerators always take the handler"
-    TRIGGERS = ("cuda", "except")
+    TRIGGERS = ("cuda",)
     COVERS = ("B10",)
     VALID = (
         "import torch\ntry:\n    torch.cuda.synchronize()\nexcept Exception:\n    raise\n",

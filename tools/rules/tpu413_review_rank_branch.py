@@ -33,7 +33,18 @@ class ReviewRankBranch(PythonRule):
     FAMILY = "D"
     GRADE = Grade.ADVICE
     MESSAGE = "only some ranks reach this collective, so those that do wait for ever"
-    TRIGGERS = ("all_reduce", "all_gather", "reduce_scatter", "reduce(", "broadcast", "gather(", "scatter(", "barrier")
+    TRIGGERS = (
+        "all_reduce(",
+        "all_gather",
+        "reduce_scatter",
+        "reduce(",
+        "broadcast(",
+        "broadcast_object",
+        "gather(",
+        "scatter(",
+        "barrier(",
+    )
+    REQUIRES = ("distributed",)
     COVERS = ("D8", "D9")
     VALID = (
         "import torch.distributed as dist\ndist.barrier()\nif rank == 0:\n    save()\n",

@@ -26,6 +26,7 @@ class UnwrapDataParallel(PythonRule):
     FAMILY = "P"
     MESSAGE = "the model is wrapped by DataParallel on CUDA only, so .module is missing elsewhere"
     TRIGGERS = ("DataParallel", ".module")
+    REQUIRES = ("DataParallel",)
     COVERS = ("P2",)
     VALID = (
         "import torch\nmodel = torch.nn.parallel.DistributedDataParallel(model)\nraw = model.module\n",

@@ -30,7 +30,8 @@ class KeepInductorOptions(PythonRule):
     NAME = "keep-inductor-options"
     FAMILY = "Q"
     MESSAGE = "this argument of torch.compile is for Inductor; TorchTPU refuses it"
-    TRIGGERS = ("torch.compile", "inductor", "reduce-overhead", "max-autotune", "dynamic=True")
+    TRIGGERS = ("torch.compile", '"inductor', "'inductor", "reduce-overhead", "max-autotune", "dynamic=True")
+    REQUIRES = ("compile",)
     COVERS = ("Q1", "Q5")
     VALID = (
         "import torch\nmodel = torch.compile(model)\nother = torch.compile(model, mode='default', fullgraph=True)\n",

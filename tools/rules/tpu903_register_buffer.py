@@ -34,7 +34,8 @@ class RegisterBuffer(PythonRule):
     FAMILY = "M"
     GRADE = Grade.ADVICE
     MESSAGE = "this tensor does not move with the module; register it as a buffer"
-    TRIGGERS = tuple(sorted(_FACTORIES))
+    TRIGGERS = tuple(f"{name}(" for name in sorted(_FACTORIES))
+    REQUIRES = ("Module",)
     COVERS = ("M9", "M10")
     VALID = (
         "import torch\n\nclass M(torch.nn.Module):\n    def __init__(self, device):\n"
