@@ -46,7 +46,8 @@ def test_files_that_a_command_names(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "missing"),
-    [("python gone.py", "gone.py"), ("python -u gone.py", "gone.py"), ("torchrun --nproc-per-node 2 gone.py", "gone.py"),
+    [("python gone.py", "gone.py"), ("python -u gone.py", "gone.py"),
+     ("torchrun --nproc-per-node 2 gone.py", "gone.py"),
      ("python -m x", None), ("python -c 'a'", None), ("python here.py gone.py", None), ("make", None),
      ("python -W ignore here.py", None)],
 )  # fmt: skip
