@@ -52,7 +52,7 @@ def second_migration(tree: Path) -> list[str]:
 def run_on_cpu(command: str, folder: Path, python: Path, time_limit: float) -> tuple[int | None, str]:
     """Run a program where torch_tpu is not loaded; return its exit code (None: time limit) and output."""
     words = shlex.split(command)
-    words[0] = str(python) if words[0] in ("python", "python3") else words[0]
+    words = [str(python) if word in ("python", "python3") else word for word in words]
     plain = {
         "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",
         "OMP_NUM_THREADS": "1",

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import random
 import struct
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -118,14 +121,22 @@ def mnist(folder: str, num_train: int = 512, num_test: int = 256) -> Prepare:
     return prepare
 
 
+_WAVES = """
+import numpy, torch
+shift = numpy.random.default_rng(2).integers(-80, 80, (12, 1))
+torch.save(numpy.sin((numpy.arange(40) + shift) / 20.0), "traindata.pt")
+"""
+
+
 def sine_waves(root: Path) -> None:
     """What `generate_sine_wave.py` makes, with fewer and shorter waves."""
-    import numpy as np
-    import torch
-
-    shift = np.random.default_rng(2).integers(-80, 80, (12, 1))
-    waves = np.sin((np.arange(40) + shift) / 20.0)
-    torch.save(waves, root / "time_sequence_prediction" / "traindata.pt")
+    # In a child: where torch_tpu is installed, importing torch here would look for a TPU.
+    subprocess.run(
+        [sys.executable, "-c", _WAVES],
+        cwd=root / "time_sequence_prediction",
+        env={**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"},
+        check=True,
+    )
 
 
 def nothing(root: Path) -> None:

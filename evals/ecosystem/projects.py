@@ -78,6 +78,8 @@ _NANOGPT = (
 )
 _WORDS = "--data data/small --emsize 32 --nhid 32 --epochs 1 --batch_size 4 --bptt 16 --log-interval 5"
 _DCGAN = "--dataset fake --dry-run --batchSize 4 --ngf 8 --ndf 8 --workers 1 --manualSeed 1"
+# The program loads a NumPy array with torch.load, which torch refuses by default since 2.6.
+_SINE = "env TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1 python train.py --steps 1"
 _MINGPT = "python -m projects.adder.adder --trainer.max_iters=20 --data.ndigit=1"
 
 PROJECTS = [
@@ -101,8 +103,8 @@ PROJECTS = [
     ),
     Project(
         "imagenet", "pytorch/examples", EXAMPLES,
-        "python main.py --dummy -a resnet18 -b 4 -j 1 -p 1 --epochs 1",
-        "python main.py --dummy -a resnet18 -b 4 -j 1 -p 1 --epochs 1 --no-accel", data.nothing,
+        "python main.py --dummy -a resnet18 -b 4 -j 1 -p 1 --epochs 1 --seed 1",
+        "python main.py --dummy -a resnet18 -b 4 -j 1 -p 1 --epochs 1 --seed 1 --no-accel", data.nothing,
         folder="imagenet", needs=("torchvision",), steps=3, reduced="batch 4, 3 steps",
     ),
     Project(
@@ -122,7 +124,7 @@ PROJECTS = [
     ),
     Project(
         "time_sequence_prediction", "pytorch/examples", EXAMPLES,
-        "python train.py --steps 1", "python train.py --steps 1", data.sine_waves,
+        _SINE, _SINE, data.sine_waves,
         folder="time_sequence_prediction", needs=("matplotlib",), steps=1,
         reduced="12 waves of 40 points, 1 step",
     ),
