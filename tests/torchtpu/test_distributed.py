@@ -56,3 +56,18 @@ def test_world_set_by_the_program_itself(tmp_path):
     )
     done = python("program.py", cwd=tmp_path, limit=300)
     assert "both ranks agree" in done.stdout, done.stderr[-4000:]
+
+
+@pytest.mark.parametrize("first", ["torch.manual_seed(0)", "torch.ones(2).to('tpu')", "torch.tpu.get_rng_state()"])
+def test_world_set_with_no_group_yet(tmp_path, first):
+    (tmp_path / "program.py").write_text(
+        "import os\n"
+        "from torchtpu import device\n"
+        "device.bring_up()\n"
+        "import torch\n"
+        "os.environ |= dict(RANK='0', WORLD_SIZE='2')\n"
+        f"{first}\n"
+        "print((torch.ones(2, device='tpu') + 1).tolist(), os.environ['WORLD_SIZE'])\n"
+    )
+    done = python("program.py", cwd=tmp_path)
+    assert done.stdout.strip() == "[2.0, 2.0] 2", done.stderr[-4000:]

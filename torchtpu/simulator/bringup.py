@@ -121,5 +121,6 @@ def start(info: DeviceInfo, *, numerics: Numerics, verbose: bool) -> None:
     collectives.register()
     compiled_collectives.install()
     pallas.install()
+    runtime.start_with_first_use()
     if runtime.in_launched_rank(os.environ):
         runtime.start_runtime()

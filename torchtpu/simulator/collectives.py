@@ -273,8 +273,7 @@ _break_graphs(HostCarriedGroup)
 
 
 def _create(store: Any, rank: int, size: int, timeout: timedelta) -> HostCarriedGroup:
-    # A program that set WORLD_SIZE itself would otherwise meet torch_tpu's check of the TPU
-    # launch environment at its first tensor, which ends the process.
+    # An object collective may come before the first tensor on the device.
     runtime.start_runtime()
     return HostCarriedGroup(store, rank, size, timeout)
 

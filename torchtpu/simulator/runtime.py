@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
-# What a launcher such as torchrun sets. torch_tpu reads them when the backend starts and then
+# What a launcher such as torchrun sets. torch_tpu reads them when the runtime starts and then
 # wants a TPU launch environment and as many devices; a CPU plugin has one device per process.
 _WORLD = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK")
+
+# Functions of torch.tpu that torch or a program calls before the runtime is there. torch calls
+# `_lazy_init` for the first tensor, and `manual_seed_all` in torch.manual_seed.
+_STARTING = (
+    "_lazy_init",
+    "_init_runtime_options",
+    "manual_seed",
+    "manual_seed_all",
+    "get_rng_state",
+    "set_rng_state",
+    "synchronize",
+)
 
 _started = False
 
@@ -28,12 +42,38 @@ def _alone() -> Iterator[None]:
 
 
 def start_runtime() -> None:
-    """Runs a first operation with the launcher's variables hidden; later calls do nothing."""
+    """Starts the runtime with the launcher's variables hidden; later calls do nothing."""
     global _started
     if _started:
         return
+    _started = True
+    import torch
+    from torch.utils._python_dispatch import _disable_current_modes
+
+    # A copy starts the runtime and compiles nothing. A program's own modes, such as one that
+    # counts operators, must not see it.
+    with _alone(), _disable_current_modes():
+        torch.zeros(1, device="cpu").to("tpu").cpu()
+
+
+def _starting(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def started(*args: Any, **kwargs: Any) -> Any:
+        start_runtime()
+        return function(*args, **kwargs)
+
+    return started
+
+
+def start_with_first_use() -> None:
+    """Has the runtime start when a program first touches the device or its random numbers.
+
+    A program may set WORLD_SIZE at any time before, and without a process group; torch_tpu would
+    then refuse to work or end the process (compilation.cc:533).
+    """
     import torch
 
-    with _alone():
-        (torch.ones(1, device="tpu") + 1).cpu()
-    _started = True
+    device: Any = torch.tpu  # type: ignore[attr-defined]
+    for name in _STARTING:
+        if hasattr(device, name):
+            setattr(device, name, _starting(getattr(device, name)))
