@@ -1,4 +1,4 @@
-"""Refuses Pallas kernels with a clear error: they are compiled for a TPU's cores only."""
+"""Refuses Pallas kernels and other JAX operators with a clear error: they run on a TPU only."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ from typing import Any
 
 from torchtpu.simulator.limits import SimulatorLimit
 
-_MOSAIC = "tpu_custom_call"
+_MOSAIC = b"tpu_custom_call"
 
 
 def install() -> None:
-    """Checks every kernel before torch_tpu registers it; those without Mosaic code may run."""
+    """Refuses every kernel when torch_tpu registers it, which is at its first call.
+
+    One with Mosaic code needs a TPU's cores. One without is run with a number of chips that a CPU
+    plugin cannot tell.
+    """
     try:
         from torch_tpu._internal.pallas import tpu_torch_pallas
     except ImportError:  # Pallas needs jax, which a workload's interpreter may lack
         return
-    register = tpu_torch_pallas.register_custom_kernel
 
-    @functools.wraps(register)
-    def checked(name: str, *args: Any, **kwargs: Any) -> Any:
-        code = kwargs.get("serialized_mlir_module", b"")
-        if _MOSAIC.encode() in bytes(code):
-            raise SimulatorLimit(f"the Pallas kernel {name!r}", "give the kernel a plain PyTorch alternative")
-        return register(name, *args, **kwargs)
+    @functools.wraps(tpu_torch_pallas.register_custom_kernel)
+    def refused(name: str, *_args: Any, **kwargs: Any) -> Any:
+        kind = "Pallas kernel" if _MOSAIC in bytes(kwargs.get("serialized_mlir_module", b"")) else "JAX operator"
+        raise SimulatorLimit(f"the {kind} {name!r}", "give it a plain PyTorch alternative")
 
-    tpu_torch_pallas.register_custom_kernel = checked
+    tpu_torch_pallas.register_custom_kernel = refused
