@@ -57,6 +57,7 @@ def test_a_death_a_hang_or_too_few_matches_fall_short():
     assert not expectations.shortfalls("cases", "eager", few[:5], 93)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_the_run_goes_on_after_a_death_and_a_hang():
     names = ["dies", "differs", "hangs", "raises", "adds"]

@@ -149,8 +149,15 @@ print(info.kind)
 
 @pytest.mark.parametrize(
     "first",
-    ["", "import torch\n", "import os; os.environ['XLA_FLAGS'] = '--xla_cpu_enable_fast_math=false'\n"],
-    ids=["before torch", "after torch", "with the user's XLA flags"],
+    [
+        pytest.param("", id="before torch"),
+        pytest.param("import torch\n", id="after torch", marks=pytest.mark.slow),
+        pytest.param(
+            "import os; os.environ['XLA_FLAGS'] = '--xla_cpu_enable_fast_math=false'\n",
+            id="with the user's XLA flags",
+            marks=pytest.mark.slow,
+        ),
+    ],
 )
 def test_bring_up(tmp_path, first):
     (tmp_path / "program.py").write_text(first + PROGRAM)
@@ -162,6 +169,7 @@ def test_bring_up(tmp_path, first):
     assert done.stdout.strip() == "simulated"
 
 
+@pytest.mark.slow
 def test_bring_up_is_quiet_unless_asked(tmp_path):
     code = "from torchtpu import device; device.bring_up(); import torch; (torch.ones(2, device='tpu') + 1).cpu()"
     quiet = python("-c", code, cwd=tmp_path)
@@ -177,3 +185,11 @@ def test_import_needs_only_the_standard_library(tmp_path):
     )
     assert done.stdout.strip() == "fine", done.stderr
     assert not os.environ.get("TORCHTPU_DEVICE_INFO")
+
+
+def test_a_program_that_is_no_interpreter(tmp_path):
+    other = tmp_path / "python"
+    other.write_text("#!/bin/sh\nexit 0\n")
+    other.chmod(0o755)
+    with pytest.raises(device.DeviceError, match="is no Python interpreter"):
+        device.choose("auto", python=other)

@@ -16,6 +16,7 @@ def have(tmp_path, requires=(), **versions):
     return packages.Installed(tmp_path / "python", "3.11.9", versions, {}, tuple(requires))
 
 
+@pytest.mark.slow
 def test_this_interpreter_adds_two_tensors():
     found = by_name(doctor.examine())
     assert not [check for check in found.values() if check.status == "fail"]
