@@ -13,7 +13,7 @@ READY := $(VENV)/.ready
 JOBS ?= 2
 LINTED := torchtpu tools agents evals tests docs requirements
 
-.PHONY: help setup migrate test test-slow lint bench ecosystem docs lock clean
+.PHONY: help setup migrate test test-slow lint bench conformance ecosystem docs lock clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):[^#]*## /  make \1\t/' | expand -t 20
@@ -53,6 +53,10 @@ test-slow: lint  ## lint, then every test
 
 bench: $(READY)  ## scan speed against ruff and ast.parse on the installed torch package
 	$(BIN)/python -m evals.bench_scan
+
+conformance: $(READY)  ## compare the simulated device with the CPU, two suites in three modes (hours)
+	for suite in cases architectures; do for mode in eager fuse compile; do \
+		$(BIN)/python -m evals.conformance $$suite --mode $$mode; done; done
 
 ecosystem: $(READY)  ## migrate pinned public repositories; SOURCES=folder with checkouts
 	$(BIN)/python -m evals.ecosystem $(if $(SOURCES),--source-dir $(SOURCES))

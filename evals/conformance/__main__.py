@@ -37,7 +37,7 @@ def main() -> int:
     arguments = _arguments()
     # Only the children need the device.
     os.environ.setdefault("TORCH_DEVICE_BACKEND_AUTOLOAD", "0")
-    names = list(suites.load(arguments.suite))
+    names = suites.names(arguments.suite, arguments.mode)
     total = len(names)
     if arguments.pattern:
         names = [n for n in names if any(re.search(p, n) for p in arguments.pattern)]

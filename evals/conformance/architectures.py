@@ -223,6 +223,36 @@ def _case(name: str) -> Callable[[Bench], Any]:
     return forward
 
 
+# torch.compile builds a program anew for every architecture, so it is tried on one of each kind:
+# encoders, decoders, mixtures of experts, state spaces, recurrence, both halves, vision, sound.
+COMPILED = (
+    "albert",
+    "bert",
+    "bloom",
+    "clip",
+    "convnext",
+    "deberta-v2",
+    "distilbert",
+    "fnet",
+    "gemma",
+    "gpt2",
+    "gpt_neox",
+    "llama",
+    "mamba",
+    "mixtral",
+    "opt",
+    "phi",
+    "qwen3_moe",
+    "resnet",
+    "rwkv",
+    "swin",
+    "t5",
+    "vit",
+    "wav2vec2",
+    "whisper",
+)
+
+
 def load() -> dict[str, Callable[[Bench], Any]]:
     """Returns one case an architecture: the forward pass of its base model."""
     return {name: _case(name) for name in sorted(ARCHITECTURES)}

@@ -27,3 +27,12 @@ def load(suite: str) -> dict[str, Callable[[Any], Any]]:
 
         return dict(faults.load())
     raise ValueError(f"no suite {suite!r}; there are {', '.join(NAMES)}")
+
+
+def names(suite: str, mode: str) -> list[str]:
+    """Returns the names of the cases a whole run of a suite has in a mode."""
+    if suite == "architectures" and mode == "compile":
+        from evals.conformance import architectures
+
+        return list(architectures.COMPILED)
+    return list(load(suite))

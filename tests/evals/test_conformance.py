@@ -5,13 +5,15 @@ import math
 import pytest
 import torch
 
-from evals.conformance import architectures, cases, expectations, supervisor
+from evals.conformance import architectures, cases, expectations, suites, supervisor
 from evals.conformance.comparison import compare
 
 
 def test_the_suites_have_their_sizes():
     assert len(cases.load()) == 93
     assert len(architectures.load()) == 66
+    compiled = suites.names("architectures", "compile")
+    assert len(compiled) == 24 and set(compiled) < set(architectures.load())
 
 
 ONES = torch.ones(2, 3)
@@ -93,6 +95,6 @@ def test_a_sample_matches_in_every_mode(mode):
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize(("suite", "mode"), sorted(expectations.MINIMUM))
 def test_a_whole_suite_reaches_what_it_must(suite, mode):
-    names = list(cases.load() if suite == "cases" else architectures.load())
+    names = suites.names(suite, mode)
     found = supervisor.run(suite, mode, names)
     assert not expectations.shortfalls(suite, mode, found, len(names)), expectations.counts(found)
