@@ -58,7 +58,7 @@ def test_world_set_by_the_program_itself(tmp_path):
     assert "both ranks agree" in done.stdout, done.stderr[-4000:]
 
 
-@pytest.mark.parametrize("first", ["torch.manual_seed(0)", "torch.ones(2).to('tpu')", "torch.tpu.get_rng_state()"])
+@pytest.mark.parametrize("first", ["torch.manual_seed(0)", "torch.ones(2).to('tpu')", "torch.tpu.default_generators"])
 def test_world_set_with_no_group_yet(tmp_path, first):
     (tmp_path / "program.py").write_text(
         "import os\n"

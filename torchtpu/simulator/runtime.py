@@ -12,16 +12,17 @@ from typing import Any
 # wants a TPU launch environment and as many devices; a CPU plugin has one device per process.
 _WORLD = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK")
 
-# Functions of torch.tpu that torch or a program calls before the runtime is there. torch calls
-# `_lazy_init` for the first tensor, and `manual_seed_all` in torch.manual_seed.
+# What torch.tpu calls inside and what needs the runtime. torch.tpu's own functions cannot be
+# wrapped: they look at their caller, and place their warnings by it.
 _STARTING = (
-    "_lazy_init",
     "_init_runtime_options",
+    "_get_local_device_attributes",
+    "get_default_generator",
+    "get_eager_default_generator",
+    "get_rng_state",
     "manual_seed",
     "manual_seed_all",
-    "get_rng_state",
     "set_rng_state",
-    "synchronize",
 )
 
 _started = False
@@ -72,8 +73,11 @@ def start_with_first_use() -> None:
     then refuse to work or end the process (compilation.cc:533).
     """
     import torch
+    from torch_tpu._internal.device import _device_ops_backend
 
     device: Any = torch.tpu  # type: ignore[attr-defined]
+    # torch calls this one for the first tensor.
+    device._lazy_init = _starting(device._lazy_init)
     for name in _STARTING:
-        if hasattr(device, name):
-            setattr(device, name, _starting(getattr(device, name)))
+        if hasattr(_device_ops_backend, name):
+            setattr(_device_ops_backend, name, _starting(getattr(_device_ops_backend, name)))
