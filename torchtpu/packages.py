@@ -78,7 +78,11 @@ def _ask(python: Path) -> dict[str, object]:
     # The workload's interpreter must answer for itself, so nothing of ours may leak onto its path.
     env = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME")}
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=QUERY_SECONDS, check=True)
-    answer = json.loads(done.stdout.splitlines()[-1])
+    # Anything that starts and ends well gets here, an interpreter or not.
+    try:
+        answer = json.loads(done.stdout.splitlines()[-1])
+    except (IndexError, ValueError) as error:
+        raise subprocess.SubprocessError(f"{python} is no Python interpreter") from error
     assert isinstance(answer, dict)
     return answer
 
