@@ -179,26 +179,28 @@ def inspect(path: Path) -> Checkout | None:
     try:
         facts = _read(path, "rev-parse", "--is-bare-repository", "--is-inside-git-dir", "--absolute-git-dir")
     except GitError as error:
-        _raise_if_refused(path, error)
-        return None
+        if "not a git repository" in error.stderr:
+            return None
+        raise _unreadable(path, error) from error
     bare, inside, git_dir = facts.split("\n", 2)
     if bare != "true" and inside == "true":
         raise UserError(f"{path} is inside a .git folder.", "Name the folder of the checkout instead.")
-    checkout = _describe(path, bare == "true", Path(git_dir))
+    try:
+        checkout = _describe(path, bare == "true", Path(git_dir))
+    except GitError as error:
+        raise _unreadable(path, error) from error
     if checkout.head and checkout.prefix and not _tracks(Path(checkout.root), checkout.prefix):
         return None
     return checkout
 
 
-def _raise_if_refused(path: Path, error: GitError) -> None:
+def _unreadable(path: Path, error: GitError) -> UserError:
     if "dubious ownership" in error.stderr:
-        raise UserError(
+        return UserError(
             f"Git does not trust {path}: it belongs to another user.",
             f"If you trust it: git config --global --add safe.directory '{path}'",
-        ) from error
-    if "not a git repository" in error.stderr:
-        return
-    raise UserError(f"Git cannot read {path}: {error.stderr}", "Repair the repository first.") from error
+        )
+    return UserError(f"Git cannot read {path}: {error.stderr}", "Repair the repository first; see: git fsck")
 
 
 def _describe(path: Path, bare: bool, git_dir: Path) -> Checkout:
@@ -274,7 +276,7 @@ def make_private(checkout: Checkout, tree: Path) -> None:
     run_git(tree, *own, "--initial-branch=unborn", private=True)
     git_dir = tree / ".git"
     (git_dir / "objects/info").mkdir(exist_ok=True)
-    (git_dir / "objects/info/alternates").write_bytes(os.fsencode(checkout.objects) + b"\n")
+    (git_dir / "objects/info/alternates").write_bytes(_one_line(checkout.objects) + b"\n")
     if checkout.shallow:
         (git_dir / "shallow").write_bytes(Path(checkout.shallow).read_bytes())
     _take_bytes_as_they_are(tree)
@@ -285,6 +287,14 @@ def make_private(checkout: Checkout, tree: Path) -> None:
             f"HEAD of {checkout.root} cannot be checked out: {error.stderr.splitlines()[0]}",
             "The clone may be partial or damaged: git fsck; git fetch --refetch",
         ) from error
+
+
+def _one_line(path: str) -> bytes:
+    """A path as git's line-wise files hold it: quoted like a C string where it has a line end."""
+    raw = os.fsencode(path)
+    if b"\n" not in raw:
+        return raw
+    return b'"' + raw.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n") + b'"'
 
 
 def make_from_folder(tree: Path, date: str) -> str:
@@ -433,10 +443,16 @@ def hand_over(tree: Path, root: Path, branch: str) -> str | None:
     if present is not None:
         return None if present == wanted else f"a branch named {branch} appeared in the meantime"
     options = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
-    settings = ("protocol.file.allow=always", "fetch.writeCommitGraph=false", "fetch.prune=false")
+    settings = (
+        "protocol.file.allow=always",
+        "fetch.writeCommitGraph=false",
+        "fetch.prune=false",
+        "core.alternateRefsCommand=:",
+    )
     spec = f"refs/heads/{branch}:refs/heads/{branch}"
     try:
-        run_git(root, "fetch", *options, str(tree), spec, config=settings)
+        # A user's url.*.insteadOf may turn even a path into an address; only a path is meant here.
+        run_git(root, "fetch", *options, str(tree), spec, config=settings, env={"GIT_ALLOW_PROTOCOL": "file"})
     except GitError as error:
         return error.stderr.splitlines()[-1] if error.stderr else str(error)
     return None
