@@ -108,7 +108,9 @@ def run(
 
 def _output(result: RunResult) -> RunOutput:
     # By way of JSON, which is also how a stored result is read back.
-    return RunOutput.model_validate_json(json.dumps(result.to_json(), default=str))
+    # A program may say what is no text (half a surrogate pair); it is shown as a question mark.
+    text = json.dumps(result.to_json(), default=str, ensure_ascii=False)
+    return RunOutput.model_validate_json(text.encode("utf-8", "replace"))
 
 
 def sandbox_available() -> bool:
