@@ -33,7 +33,11 @@ with open(sys.argv[2], "w") as file:
     json.dump(seen, file)
 """
 _SECONDS = 180.0
-_CHEAP_CALLS = {"getLogger", "TypeVar", "namedtuple", "compile", "device", "current_accelerator", "get", "join", "set"}
+# Those of `torch.accelerator` are what the rules themselves write at the top of a module.
+_CHEAP_CALLS = {
+    "getLogger", "TypeVar", "namedtuple", "compile", "device", "get", "join", "set",
+    "current_accelerator", "is_available", "device_count", "bool",
+}  # fmt: skip
 
 
 class Imports(BaseModel):
@@ -92,6 +96,7 @@ def _import(modules: list[str], state: State, context: Context) -> Imports:
     where = context.folder.work / state.origin.scope
     answer = context.folder.work / ".torchtpu-imports.json"
     pairs = [_module(name, where) for name in modules]
+    names = [name for _, name in pairs]
     request = runner.RunRequest(
         command=Command(text="import", argv=["python", "-c", _CHILD, json.dumps(pairs), str(answer)]),
         cwd=where,
@@ -106,7 +111,9 @@ def _import(modules: list[str], state: State, context: Context) -> Imports:
     try:
         seen: dict[str, list[str] | None] = json.loads(answer.read_text())
     except (OSError, ValueError):
-        return Imports(note=f"not imported: {output.explanation}", evidence=[str(request.log)])
+        # A module that takes the process with it is broken; one that outlasts a limit is only not known to import.
+        died = [f"import {' or '.join(names)}: {output.explanation}"] if output.outcome == "abort" else []
+        return Imports(note=f"not imported: {output.explanation}", broken=died, evidence=[str(request.log)])
     answer.unlink()
     return _judge(seen, [str(request.log)])
 
