@@ -23,6 +23,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command
 from langsmith import tracing_context
 
+from agents import interrupts
 from agents.context import Context
 from agents.nodes.assess import assess
 from agents.nodes.diagnose import diagnose, goes_on
@@ -62,6 +63,7 @@ def _after_diagnose(state: State) -> str:
 
 def _timed(name: str, node: Node) -> Any:
     def timed(state: State, runtime: Runtime[Context]) -> dict[str, object]:
+        interrupts.check()
         began = time.monotonic()
         updates = node(state, runtime)
         spent = state.durations.get(name, 0.0) + time.monotonic() - began

@@ -42,11 +42,15 @@ def write_whole(path: Path, data: bytes | str) -> None:
     """Write a file so that it is either the old one or the new one, also when killed."""
     raw = data.encode() if isinstance(data, str) else data
     beside = path.with_name(f".{path.name}.{os.getpid()}")
-    with beside.open("wb") as file:
-        file.write(raw)
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(path)
+    try:
+        with beside.open("wb") as file:
+            file.write(raw)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except OSError:
+        beside.unlink(missing_ok=True)
+        raise
 
 
 def remove_tree(path: Path) -> None:
@@ -131,9 +135,13 @@ def create(request: Request, name: str) -> RunFolder:
             "Set TORCHTPU_HOME to a folder you can write to.",
             Exit.ENVIRONMENT,
         ) from error
-    write_whole(folder.path / "request.json", request.model_dump_json(indent=1))
     card = RunCard(id=folder.id, source=name, created=request.created)
-    write_whole(folder.path / "run.json", card.model_dump_json(indent=1))
+    try:
+        write_whole(folder.path / "request.json", request.model_dump_json(indent=1))
+        write_whole(folder.path / "run.json", card.model_dump_json(indent=1))
+    except OSError:
+        remove_tree(folder.path)
+        raise
     return folder
 
 
@@ -147,16 +155,36 @@ def _new_folder(runs: Path) -> Path:
         return path
 
 
-def find(run_id: str) -> RunFolder:
-    """The run of that id.
+def find(run_id: str, damaged: bool = False) -> RunFolder:
+    """The run of that id; one whose own files cannot be read only where `damaged` asks for it too.
 
     Raises:
         UserError: There is none.
     """
     folder = RunFolder(home() / "runs" / run_id)
-    if not re.fullmatch(r"[0-9a-f]+", run_id) or not (folder.path / "run.json").is_file():
+    if not re.fullmatch(r"[0-9a-f]{1,64}", run_id) or not (folder.path / "run.json").is_file():
         raise UserError(f"There is no run {run_id}.", "List them with: torchtpu-agent runs list")
+    if not damaged:
+        _check(folder)
     return folder
+
+
+def _check(folder: RunFolder) -> None:
+    try:
+        finished = folder.card.status == "finished"
+        _ = folder.request
+    except (OSError, ValidationError) as error:
+        raise is_damaged(folder) from error
+    if finished and not folder.report_json.is_file():
+        raise is_damaged(folder)
+
+
+def is_damaged(folder: RunFolder) -> UserError:
+    """What to say of a run whose own files cannot be read."""
+    return UserError(
+        f"The files of run {folder.id} in {folder.path} are damaged.",
+        f"Start a new migration, and remove this one with: torchtpu-agent runs delete {folder.id}",
+    )
 
 
 def every() -> list[RunFolder]:

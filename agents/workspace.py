@@ -6,7 +6,6 @@ data files, which are links when the sandbox makes their targets read-only, and 
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -15,7 +14,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from agents.runs import remove_tree
-from tools.errors import UserError
+from tools.errors import Exit, UserError, lacks_room
 from tools.project import LEFT_OUT
 
 LARGE = 8 * 2**20
@@ -51,11 +50,12 @@ def build(tree: Path, original: Path | None, work: Path, *, links: bool, left_ou
         _copy_tree(tree, original, work)
         return _Filler(original, work, links, left_out).fill() if original else Overlay()
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        if not lacks_room(error):
             raise
         raise UserError(
             f"There is no room for a copy of the files at {work}.",
             "Free some space, or point TORCHTPU_HOME at another disk; large data is linked, not copied, in a sandbox.",
+            Exit.ENVIRONMENT,
         ) from error
 
 

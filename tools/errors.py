@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from enum import IntEnum
 
 
@@ -14,6 +16,11 @@ class Exit(IntEnum):
     ENVIRONMENT = 3
     INTERRUPTED = 4
     INTERNAL = 5
+
+
+def lacks_room(error: OSError) -> bool:
+    """Whether a disk or a quota is full; `shutil` gathers such errors into one that has only their text."""
+    return any(error.errno == number or os.strerror(number) in str(error) for number in (errno.ENOSPC, errno.EDQUOT))
 
 
 class UserError(Exception):

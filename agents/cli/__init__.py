@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections.abc import Sequence
-from types import FrameType
+from typing import Any
 
 import typer
 
+from agents import interrupts
 from agents.cli import doctor, migrate, rules, run, runs, scan
+from agents.cli.common import complain
+from tools.errors import Exit
 
 HELP = """
 Takes PyTorch repositories written for CUDA to Google TPUs, and shows stage by stage what holds.
@@ -57,6 +59,11 @@ def _version(value: bool) -> None:
         raise typer.Exit
 
 
+# The base of all usage errors; typer hands out only this subclass, and its parents' home depends on its version.
+_USAGE_ERROR: type[Any] = typer.BadParameter.__mro__[1]
+_TYPER_INTERRUPTED = 130
+
+
 @app.callback()
 def _root(
     version: bool = typer.Option(
@@ -68,16 +75,26 @@ def _root(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    for name in ("SIGTERM", "SIGHUP"):
-        if hasattr(signal, name):
-            signal.signal(getattr(signal, name), _interrupt)
+    interrupts.listen()
+    words = list(arguments) if arguments is not None else sys.argv[1:]
     try:
-        app(args=list(arguments) if arguments is not None else sys.argv[1:])
+        code = _run_json(words) if "--json" in words else app(args=words)
     except SystemExit as end:
-        return end.code if isinstance(end.code, int) else int(bool(end.code))
+        code = end.code if isinstance(end.code, int) else int(bool(end.code))
     finally:
         _forget_interrupt()
-    return 0
+    return int(Exit.INTERRUPTED) if code == _TYPER_INTERRUPTED else code or 0
+
+
+def _run_json(words: list[str]) -> int:
+    """Run a command that promises one JSON document, which a usage error has to be too."""
+    try:
+        return int(app(args=words, standalone_mode=False) or 0)
+    except _USAGE_ERROR as error:
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context else app.info.name
+        complain(error.format_message(), f"See: {command} --help", Exit.BAD_INPUT, as_json=True)
+        return int(Exit.BAD_INPUT)
 
 
 def _forget_interrupt() -> None:
@@ -87,7 +104,3 @@ def _forget_interrupt() -> None:
     one) and, under `-m`, then dies of SIGINT whatever the exit code. The next such `exec` clears that memory.
     """
     exec("")
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt

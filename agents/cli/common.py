@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import json
 import os
+import re
+import sqlite3
 import sys
 import traceback
 from collections.abc import Callable
@@ -13,7 +15,8 @@ from typing import TYPE_CHECKING, ParamSpec
 
 import typer
 
-from tools.errors import Exit, UserError
+from tools.errors import Exit, UserError, lacks_room
+from tools.git import GitError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -44,7 +47,7 @@ def guarded(command: Callable[P, Exit | None]) -> Callable[P, None]:
         except UserError as error:
             complain(error.message, error.remedy, error.exit_code, as_json)
             code = error.exit_code
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, typer.Abort):
             complain("Interrupted.", "", Exit.INTERRUPTED, as_json)
             code = Exit.INTERRUPTED
         except BrokenPipeError:
@@ -52,11 +55,38 @@ def guarded(command: Callable[P, Exit | None]) -> Callable[P, None]:
             sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - stays open to the end of the process
             code = Exit.PASSED
         except Exception as error:  # noqa: BLE001 - the last resort: a fault of ours is kept, not shown raw
-            complain_of_fault(error, None, as_json)
-            code = Exit.INTERNAL
+            code = Exit.ENVIRONMENT if is_full_disk(error) else Exit.INTERNAL
+            if is_full_disk(error):
+                complain(*full_disk(), code, as_json)
+            else:
+                complain_of_fault(error, None, as_json)
         raise typer.Exit(int(code))
 
     return guard
+
+
+def is_full_disk(error: BaseException | None) -> bool:
+    """Whether something failed for want of room, be it in Python, in SQLite or in git."""
+    while error is not None:
+        if isinstance(error, OSError) and lacks_room(error):
+            return True
+        if isinstance(error, sqlite3.OperationalError) and "disk is full" in str(error):
+            return True
+        if isinstance(error, GitError) and _NO_ROOM.search(error.stderr):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def full_disk(resume: str = "") -> tuple[str, str]:
+    """Message and remedy where there is no room left."""
+    from agents.runs import home
+
+    remedy = "Free some space, or point TORCHTPU_HOME at another disk."
+    return f"There is no room left on the disk of {home()}.", f"{remedy} {resume}".strip()
+
+
+_NO_ROOM = re.compile(r"No space left on device|Out of diskspace|Disk quota exceeded")
 
 
 def complain(message: str, remedy: str, code: Exit, as_json: bool) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sqlite3
 import sys
 from datetime import datetime
 from pathlib import Path
@@ -10,7 +12,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agents.cli import options
-from agents.cli.common import commas, complain_of_fault, console, guarded, interpreter, print_json, sized
+from agents.cli.common import (
+    commas,
+    complain_of_fault,
+    console,
+    full_disk,
+    guarded,
+    interpreter,
+    is_full_disk,
+    print_json,
+    sized,
+)
 from tools.errors import Exit, UserError
 
 if TYPE_CHECKING:
@@ -101,8 +113,14 @@ def _absolute(source: str) -> str:
     """A path as seen from anywhere, since a run may be resumed from another folder; a URL as it is."""
     from tools.git import is_address
 
+    if not source:
+        raise UserError("The repository is an empty text.", "Give its path, such as . for the current folder.")
     path = Path(source).expanduser()
-    return str(path.absolute()) if path.exists() or not is_address(source) else source
+    text = str(path.absolute()) if path.exists() or not is_address(source) else source
+    if text.encode(errors="replace").decode() != text:
+        shown = os.fsencode(text).decode(errors="backslashreplace")
+        raise UserError(f"The path {shown} is not UTF-8 text.", "Rename the folder, or reach it by a link.")
+    return text
 
 
 def _new_file(path: Path | None) -> str | None:
@@ -119,6 +137,7 @@ def _new_file(path: Path | None) -> str | None:
 def _work(folder: RunFolder, as_json: bool, verbose: bool, yes: bool, resumed: bool) -> Exit:
     from agents.context import Context
     from agents.progress import OnConsole, Silent
+    from agents.runs import is_damaged
 
     progress = Silent() if as_json else OnConsole(console(), verbose)
     context = Context(folder=folder, progress=progress, verbose=verbose, assume_yes=yes)
@@ -129,14 +148,19 @@ def _work(folder: RunFolder, as_json: bool, verbose: bool, yes: bool, resumed: b
     folder.update(status="running")
     try:
         return _to_the_end(context, as_json, yes)
-    except UserError:
-        folder.update(status="failed")
-        _forget_if_nothing_was_done(folder)
-        raise
-    except KeyboardInterrupt as error:
+    except (KeyboardInterrupt, typer.Abort) as error:
         folder.update(status="interrupted")
         raise UserError("Interrupted.", _how_to_resume(folder), Exit.INTERRUPTED) from error
-    except Exception as error:  # noqa: BLE001 - a fault of ours ends this run, and its folder keeps the trace
+    except Exception as error:
+        if is_full_disk(error):
+            # No room for a new status either; a run that says it is running and that nobody holds was interrupted.
+            raise UserError(*full_disk(_how_to_resume(folder)), Exit.ENVIRONMENT) from error
+        if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
+            raise is_damaged(folder) from error
+        if isinstance(error, UserError):
+            folder.update(status="failed")
+            _forget_if_nothing_was_done(folder)
+            raise
         folder.update(status="failed", exit_code=int(Exit.INTERNAL))
         complain_of_fault(error, folder.trace, as_json)
         return Exit.INTERNAL

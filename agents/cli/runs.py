@@ -71,7 +71,8 @@ def delete_runs(
     """Delete runs with their private trees, logs and reports. Branches that were handed over stay."""
     from agents import runs
 
-    folders = [runs.find(run_id) for run_id in run_ids]
+    run_ids = list(dict.fromkeys(run_ids))
+    folders = [runs.find(run_id, damaged=True) for run_id in run_ids]
     for folder in folders:
         runs.delete(folder)
     if json_output:

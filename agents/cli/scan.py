@@ -34,6 +34,7 @@ def scan(
 
     Exit codes: 0 no finding of grade safe or unsafe; 1 there are some; 2 wrong usage or input.
     """
+    from agents import settings
     from tools.findings import Grade
     from tools.formats import render
     from tools.scan import scan as examine
@@ -41,8 +42,10 @@ def scan(
     chosen = options.FormatName.JSON if json_output else output_format
     if not path.is_dir():
         raise UserError(f"There is no folder {path}.", "Name the folder that holds the code.")
+    file = settings.read(path)
+    chosen_rules, left_out = commas(select) or file.select, [*commas(ignore), *file.ignore]
     try:
-        result = examine(path, select=commas(select), ignore=commas(ignore), jobs=jobs or os.cpu_count() or 1)
+        result = examine(path, select=chosen_rules, ignore=left_out, jobs=jobs or os.cpu_count() or 1)
     except ValueError as error:
         raise UserError(str(error)) from error
     _write(render(result, chosen.value), output)

@@ -79,7 +79,7 @@ def repo(tmp_path: Path) -> Path:
 def cli(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Ended]]:
     from agents.cli import main
 
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     monkeypatch.setenv("COLUMNS", "200")
 
     def run(*arguments: object) -> Ended:

@@ -1,0 +1,36 @@
+"""Turns a signal that asks us to stop into a KeyboardInterrupt that cannot get lost."""
+
+from __future__ import annotations
+
+import signal
+from types import FrameType
+
+_asked = False
+
+
+def listen() -> None:
+    """Take Ctrl-C, `kill` and a closed terminal for the same wish; one that is ignored, as under nohup, stays so."""
+    global _asked
+    _asked = False
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _interrupt)
+
+
+def check() -> None:
+    """Stop now if we were asked to before.
+
+    Python drops an exception that a signal raises inside a finalizer or a weak reference's callback.
+
+    Raises:
+        KeyboardInterrupt: A signal asked us to stop.
+    """
+    if _asked:
+        raise KeyboardInterrupt
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    global _asked
+    _asked = True
+    raise KeyboardInterrupt

@@ -1,0 +1,200 @@
+"""Unlucky input and surroundings: a message with a documented exit code, and never a fault of ours."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+from agents import runs, workspace
+from tests.agents.conftest import TRAIN, commit, fingerprint, git
+from tools.errors import Exit, UserError
+
+CHEAP = ("--entry", "python -c pass")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("migrate", ".", "--frobnicate"),
+        ("migrate", ".", "--device", "abacus"),
+        ("migrate", "one", "two"),
+        ("migrate", ""),
+        ("runs", "show"),
+        ("runs", "show", "0" * 300),
+        ("scan", ".", "."),
+        ("run",),
+        ("frobnicate",),
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_is_one_json_document_too(cli, arguments):
+    ended = cli(*arguments, "--json")
+    assert ended.code == 2, ended
+    assert json.loads(ended.out)["exit_code"] == 2
+    assert not ended.err
+
+
+def test_a_damaged_index_is_named(cli, repo, home):
+    (repo / ".git/index").write_bytes(b"garbage")
+    ended = cli("migrate", repo, *CHEAP, "--json")
+    assert ended.code == 2, ended
+    assert "index file smaller than expected" in json.loads(ended.out)["error"]
+    assert not list((home / "runs").glob("*"))
+
+
+def test_a_path_with_a_line_end_gets_its_branch(cli, tmp_path):
+    repo = commit(tmp_path / 'two\nlines "\\', train_py=TRAIN)
+    before = fingerprint(repo)
+    document = json.loads(cli("migrate", repo, *CHEAP, "--json").out)
+    assert document["delivery"]["kind"] == "branch", document
+    assert fingerprint(repo) == before
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not have such names")
+def test_a_path_that_is_no_text_is_refused(cli, tmp_path):
+    repo = commit(tmp_path / os.fsdecode(b"bad\xff"), train_py=TRAIN)
+    ended = cli("migrate", repo, *CHEAP)
+    assert (ended.code, "is not UTF-8 text" in ended.err) == (2, True), ended
+
+
+def test_settings_of_a_repository_hold_for_scan_as_for_migrate(cli, repo):
+    assert cli("scan", repo, "--json").code == 1
+    (repo / "torchtpu.toml").write_text('ignore = ["TPU"]\n')
+    assert cli("scan", repo, "--json").code == 0
+    (repo / "torchtpu.toml").write_text("frob = 1\n")
+    ended = cli("scan", repo)
+    assert (ended.code, "frob" in ended.err) == (2, True), ended
+
+
+def test_a_run_named_twice_is_deleted_once(cli, repo):
+    run = json.loads(cli("migrate", repo, *CHEAP, "--dry-run", "--json").out)["run"]
+    assert json.loads(cli("runs", "delete", run, run, "--json").out) == {"deleted": [run]}
+
+
+def test_leaving_at_the_question_is_an_interrupt(cli, repo, monkeypatch):
+    def leave(*_: object, **__: object) -> bool:
+        raise typer.Abort
+
+    monkeypatch.setattr(typer, "confirm", leave)
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    ended = cli("migrate", repo, *CHEAP, "--approve")
+    assert (ended.code, "--resume" in ended.err) == (4, True), ended
+
+
+def test_a_message_that_is_no_text_is_still_reported(cli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ended = cli("run", "--json", "--device", "cpu", "--", "python", "-c", r"raise ValueError('bad \udcff')")
+    assert ended.code == 1, ended
+    assert json.loads(ended.out)["exception"]["message"] == "bad ?"
+
+
+def test_a_module_that_ends_the_process_does_not_count_as_imported(cli, tmp_path):
+    files = {
+        "train_py": "def train():\n    import helper\n",
+        "helper_py": "import boom\nimport torch\n\n\ndef make():\n    return torch.ones(1, device='cuda')\n",
+        "boom_py": "import os\nos.abort()\n",
+    }
+    repo = commit(tmp_path / "repo", **files)
+    document = json.loads(cli("migrate", repo, "--entry", "python train.py", "--json").out)
+    (parses,) = [verdict for verdict in document["verdicts"] if verdict["stage"] == "parses"]
+    assert (parses["result"], "import helper" in parses["reason"]) == ("fail", True), parses
+
+
+def test_commands_in_the_users_git_configuration_do_not_run_at_the_hand_over(cli, repo, tmp_path):
+    mark = tmp_path / "ran"
+    other = commit(tmp_path / "other", train_py=TRAIN)
+    (repo / ".git/objects/info/alternates").write_text(f"{other}/.git/objects\n")
+    git(repo, "config", "core.alternateRefsCommand", f"touch {mark}")
+    document = json.loads(cli("migrate", repo, *CHEAP, "--json").out)
+    assert document["delivery"]["kind"] == "branch", document["delivery"]
+    assert not mark.exists()
+    git(repo, "branch", "-D", document["delivery"]["branch"])
+    git(repo, "config", f"url.ext::sh -c 'touch {mark}' .insteadOf", str(tmp_path))
+    git(repo, "config", "protocol.ext.allow", "always")
+    document = json.loads(cli("migrate", repo, *CHEAP, "--json").out)
+    assert document["delivery"]["kind"] == "patch", document["delivery"]
+    assert not mark.exists()
+
+
+def _no_room(*_: object, **__: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_full_disk_is_said_and_the_run_goes_on_when_there_is_room(cli, repo, home, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr("agents.nodes.patch.write_whole", _no_room)
+        ended = cli("migrate", repo, *CHEAP, "--json")
+    document = json.loads(ended.out)
+    assert (ended.code, "no room left" in document["error"]) == (3, True), document
+    (run,) = runs.every()
+    assert (run.id in document["remedy"], runs.status(run)) == (True, "interrupted")
+    document = json.loads(cli("migrate", "--resume", run.id, "--json").out)
+    assert document["delivery"]["kind"] == "branch"
+
+
+def test_a_full_disk_leaves_no_half_written_files(cli, repo, home, monkeypatch):
+    monkeypatch.setattr(os, "fsync", _no_room)
+    assert cli("migrate", repo, *CHEAP).code == 3
+    assert not list((home / "runs").glob("*"))
+
+
+def test_a_full_disk_is_known_by_the_text_that_shutil_gathers(tmp_path, monkeypatch):
+    text = f"[Errno {errno.ENOSPC}] {os.strerror(errno.ENOSPC)}: 'a'"
+
+    def gathered(*_: object, **__: object) -> None:
+        raise shutil.Error([("a", "b", text)])
+
+    monkeypatch.setattr(shutil, "copytree", gathered)
+    with pytest.raises(UserError) as caught:
+        workspace.build(tmp_path, None, Path(tmp_path / "work"), links=False, left_out=set())
+    assert caught.value.exit_code is Exit.ENVIRONMENT
+
+
+@pytest.mark.parametrize("name", ["run.json", "request.json", "state.sqlite", "report.json"])
+def test_a_damaged_run_is_said_and_can_be_deleted(cli, repo, home, name):
+    run = json.loads(cli("migrate", repo, *CHEAP, "--dry-run", "--json").out)["run"]
+    folder = home / "runs" / run
+    if name == "report.json":
+        (folder / name).unlink()
+    else:
+        card = folder / "run.json"
+        card.write_text(card.read_text().replace("finished", "interrupted"))
+        for path in folder.glob(f"{name}*"):
+            path.write_bytes(b"garbage" * 1000)
+    ended = cli("migrate", "--resume", run, "--json")
+    assert (ended.code, "damaged" in json.loads(ended.out)["error"]) == (2, True), ended
+    assert cli("runs", "list").code == 0
+    assert cli("runs", "delete", run).code == 0
+
+
+def test_a_wish_to_stop_that_python_drops_is_heard_at_the_next_stage(cli, repo, monkeypatch):
+    from agents.nodes import intake
+
+    class Finalized:
+        def __del__(self) -> None:
+            signal.raise_signal(signal.SIGTERM)
+
+    inspect = intake.git.inspect
+
+    def interrupted(path: Path) -> object:
+        Finalized()
+        return inspect(path)
+
+    monkeypatch.setattr(intake.git, "inspect", interrupted)
+    monkeypatch.setattr(sys, "unraisablehook", lambda _: None)
+    ended = cli("migrate", repo, *CHEAP)
+    assert (ended.code, "--resume" in ended.err) == (4, True), ended
+
+
+def test_signals_that_are_ignored_stay_ignored(cli):
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    cli("--version")
+    assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
