@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -76,6 +77,10 @@ def _root(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     interrupts.listen()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A path that the terminal's encoding lacks is shown with escapes instead of ending the command.
+            stream.reconfigure(errors="backslashreplace")
     words = list(arguments) if arguments is not None else sys.argv[1:]
     try:
         code = _run_json(words) if "--json" in words else app(args=words)

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import pytest
 import typer
 
 from agents import runs, workspace
-from tests.agents.conftest import TRAIN, commit, fingerprint, git
+from tests.agents.conftest import ROOT, TRAIN, commit, fingerprint, git
 from tools.errors import Exit, UserError
 
 CHEAP = ("--entry", "python -c pass")
@@ -198,3 +199,14 @@ def test_signals_that_are_ignored_stay_ignored(cli):
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     cli("--version")
     assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+
+
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_a_terminal_without_the_letters_of_a_path_gets_escapes(tmp_path, home, more):
+    repo = commit(tmp_path / "ünï数", train_py=TRAIN)
+    env = {**os.environ, "TORCHTPU_HOME": str(home), "PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, "-m", "agents.cli", "migrate", str(repo), *CHEAP, "--dry-run", *more]
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True)
+    assert done.returncode == 0, done
+    if more:
+        assert json.loads(done.stdout)["source"] == str(repo)
