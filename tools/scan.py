@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -86,6 +87,9 @@ _worker: tuple[Project, list[Rule]] | None = None
 
 def _start_worker(project: Project, ids: tuple[str, ...]) -> None:
     global _worker
+    # A fork has the command's own handlers: the pool ends its workers by SIGTERM, and Ctrl-C is the parent's to hear.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     _worker = project, [rule for rule in selected() if rule.ID in ids]
 
 

@@ -210,3 +210,9 @@ def test_a_terminal_without_the_letters_of_a_path_gets_escapes(tmp_path, home, m
     assert done.returncode == 0, done
     if more:
         assert json.loads(done.stdout)["source"] == str(repo)
+
+
+def test_scanning_in_several_processes_ends_quietly(cli, tmp_path):
+    files = {f"part{number}_py": TRAIN for number in range(120)}
+    ended = cli("scan", commit(tmp_path / "many", **files), "--jobs", 2, "--json")
+    assert (ended.code, ended.err) == (1, ""), ended.err
