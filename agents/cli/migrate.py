@@ -188,7 +188,8 @@ def _to_the_end(context: Context, as_json: bool, yes: bool) -> Exit:
         context.progress.close()
         if not as_json:
             _show_plan(waiting)
-        if as_json or not sys.stdin.isatty():
+        # A closed standard input is None.
+        if as_json or not (sys.stdin and sys.stdin.isatty()):
             return _wait(context.folder, waiting, as_json)
         state, waiting = graph.migrate(context, answer=typer.confirm("Apply this plan?", default=False))
     return _end(context.folder, state, as_json)

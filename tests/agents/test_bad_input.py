@@ -216,3 +216,9 @@ def test_scanning_in_several_processes_ends_quietly(cli, tmp_path):
     files = {f"part{number}_py": TRAIN for number in range(120)}
     ended = cli("scan", commit(tmp_path / "many", **files), "--jobs", 2, "--json")
     assert (ended.code, ended.err) == (1, ""), ended.err
+
+
+def test_a_closed_standard_input_waits_for_approval(cli, repo, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)
+    ended = cli("migrate", repo, *CHEAP, "--approve")
+    assert (ended.code, "--resume" in ended.out) == (4, True), ended
