@@ -15,8 +15,12 @@ _WORLD = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK")
 # What torch.tpu calls inside and what needs the runtime. torch.tpu's own functions cannot be
 # wrapped: they look at their caller, and place their warnings by it.
 _STARTING = (
-    "_init_runtime_options",
+    "_get_current_device_id",
+    "_get_current_stream_id",
+    "_get_device_count",
     "_get_local_device_attributes",
+    "_init_runtime_options",
+    "_set_current_stream_id",
     "get_default_generator",
     "get_eager_default_generator",
     "get_rng_state",
