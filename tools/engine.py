@@ -69,7 +69,8 @@ def open_source(path: str, data: bytes) -> SourceFile:
 def applicable(path: str, data: bytes, project: Project, rules: Sequence[Rule]) -> list[Rule]:
     """The rules that read this file, without those the repository's settings leave out here."""
     ignored = project.settings.ignored_in(path)
-    return [rule for rule in rules if _applies(rule, path, data) and not rule.ID.startswith(ignored)]
+    reading = _reading(tuple(rules), path, data)
+    return [rule for rule in reading if not rule.ID.startswith(ignored)] if ignored else list(reading)
 
 
 def examine(path: str, data: bytes, project: Project, rules: Sequence[Rule], *, whole: bool = True) -> Examined:
@@ -83,14 +84,15 @@ def examine(path: str, data: bytes, project: Project, rules: Sequence[Rule], *, 
         whole: see ``Module``.
     """
     seen = Examined()
-    awake = triggered(applicable(path, data, project, rules), data)
+    present: dict[bytes, bool] = {}
+    awake = triggered(applicable(path, data, project, rules), data, present)
     if not awake:
         return seen
     try:
         seen.source = open_source(path, data)
         module = None
         if any(isinstance(rule, PythonRule) for rule in awake):
-            module = Module(seen.source, project, _words(awake, data), whole=whole)
+            module = Module(seen.source, project, _words(awake, data, present), whole=whole)
             seen.parsed = True
     except Unreadable as problem:
         seen.skipped.append(Skipped(path=path, reason=problem.reason, line=problem.line))
@@ -214,31 +216,74 @@ def _edited(path: str, seen: Examined, fixes: set[Fix]) -> bytes:
     return new
 
 
-def _applies(rule: Rule, path: str, data: bytes) -> bool:
-    if isinstance(rule, TextRule):
-        return rule.reads(path) or (_may_be_script(path) and rule.interprets(data))
-    return is_python(path, data)
+def _reading(rules: tuple[Rule, ...], path: str, data: bytes) -> tuple[Rule, ...]:
+    python, text = _by_kind(rules)
+    chosen = python if is_python(path, data) else ()
+    script = _may_be_script(path)
+    return chosen + tuple(rule for rule in text if rule.reads(path) or (script and rule.interprets(data)))
 
 
-def triggered(rules: Sequence[Rule], data: bytes) -> list[Rule]:
-    """The rules that can have a finding in the file at all; each word is looked for once."""
-    present: dict[str, bool] = {}
-    cuda = b"cuda" in data
-
-    def holds(word: str) -> bool:
-        if word not in present:
-            present[word] = (cuda or "cuda" not in word) and word.encode() in data
-        return present[word]
-
-    return [rule for rule in rules if all(map(holds, rule.REQUIRES)) and any(map(holds, rule.TRIGGERS))]
+@lru_cache(maxsize=64)
+def _by_kind(rules: tuple[Rule, ...]) -> tuple[tuple[Rule, ...], tuple[TextRule, ...]]:
+    return (
+        tuple(rule for rule in rules if not isinstance(rule, TextRule)),
+        tuple(rule for rule in rules if isinstance(rule, TextRule)),
+    )
 
 
-def _words(rules: Sequence[Rule], data: bytes) -> tuple[str, ...]:
+def triggered(rules: Sequence[Rule], data: bytes, present: dict[bytes, bool] | None = None) -> list[Rule]:
+    """The rules that can have a finding in the file at all; each word is looked for once.
+
+    Args:
+        rules: those that read the file.
+        data: its bytes.
+        present: which words are known to be in it or not; filled here.
+    """
+    known = {} if present is None else present
+    if b"cuda" not in data:
+        known.update(_ABSENT)
+
+    def holds(word: bytes) -> bool:
+        found = known.get(word)
+        if found is None:
+            found = known[word] = word in data
+        return found
+
+    awake = []
+    for rule, requires, triggers in _bytes_of(tuple(rules)):
+        for word in requires:
+            if not holds(word):
+                break
+        else:
+            for word in triggers:
+                if holds(word):
+                    awake.append(rule)
+                    break
+    return awake
+
+
+_ABSENT: dict[bytes, bool] = {}
+"""The words with ``cuda`` in them, all absent from a file without it; filled as rules become known."""
+
+
+@lru_cache(maxsize=4096)
+def _bytes_of(rules: tuple[Rule, ...]) -> list[tuple[Rule, tuple[bytes, ...], tuple[bytes, ...]]]:
+    """Each rule with the words that wake it, as bytes."""
+    found = []
+    for rule in rules:
+        requires = tuple(word.encode() for word in rule.REQUIRES)
+        triggers = tuple(word.encode() for word in rule.TRIGGERS)
+        _ABSENT.update((word, False) for word in (*requires, *triggers) if b"cuda" in word)
+        found.append((rule, requires, triggers))
+    return found
+
+
+def _words(rules: Sequence[Rule], data: bytes, present: dict[bytes, bool]) -> tuple[str, ...]:
     """What makes a line of this file worth visiting: the words of all rules there are that can find something in it.
 
     A rule so sees the same nodes whichever others run with it.
     """
-    return _interest(tuple(triggered(_with_all(tuple(rules)), data)))
+    return _interest(tuple(triggered(_with_all(tuple(rules)), data, present)))
 
 
 @cache

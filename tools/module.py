@@ -50,6 +50,7 @@ class Module:
         self.tree = parse(source) if whole or len(source.text) < _LONG else _parse_carved(source, interest)
         self.facts: dict[object, object] = {}
         self._parents: dict[ast.AST, ast.AST] = {}
+        self._qualified: dict[ast.expr, str | None] = {}
         self._by_type: dict[type[ast.AST], list[ast.AST]] = defaultdict(list)
         self._lines = _lines_with(source, (*interest, "import"))
         self._visit(self.tree)
@@ -138,6 +139,11 @@ class Module:
 
     def qualify(self, node: ast.expr) -> str | None:
         """The dotted name ``node`` stands for, unless a parameter of an enclosing function hides it."""
+        if node not in self._qualified:
+            self._qualified[node] = self._qualify(node)
+        return self._qualified[node]
+
+    def _qualify(self, node: ast.expr) -> str | None:
         dotted = self.names.qualify(node)
         if dotted is None:
             return None

@@ -186,7 +186,8 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 def _bound_once(module: Module, name: str) -> bool:
     """Whether the module's own code binds a name in exactly one place and no function declares it global."""
-    if re.search(rf"\bglobal\b[^\n]*\b{name}\b", module.source.text):
+    text = module.source.text
+    if "global" in text and re.search(rf"\bglobal\b[^\n]*\b{name}\b", text):
         return False
     count = 0
     pending: list[ast.AST] = [module.tree]

@@ -33,6 +33,7 @@ class TestAccelerator(PythonRule):
     FAMILY = "A"
     MESSAGE = "a test for CUDA decides where tensors go, so other accelerators are passed over"
     TRIGGERS = ("cuda", "is_available")
+    REQUIRES = ("cuda",)
     COVERS = ("A9", "A20")
     VALID = (
         "import torch\nif torch.cuda.is_available():\n    torch.backends.cudnn.benchmark = True\n",

@@ -38,6 +38,7 @@ class ConstructOnDevice(PythonRule):
     FAMILY = "A"
     MESSAGE = "legacy constructors take no device but the CPU"
     TRIGGERS = ("Tensor(",)
+    REQUIRES = ("device",)
     COVERS = ("A16",)
     VALID = (
         "import torch\nx = torch.Tensor([1.0])\n",

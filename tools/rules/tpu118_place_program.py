@@ -38,6 +38,7 @@ class PlaceProgram(PythonRule):
     FAMILY = "A"
     MESSAGE = "this program trains without naming a device, so it stays on the CPU"
     TRIGGERS = (".parameters()",)
+    REQUIRES = ("optim",)
     VALID = (
         "import torch\nmodel = Net().to(device)\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n",
         "import torch\nmodel = Net().cuda()\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n",
@@ -70,13 +71,12 @@ class PlaceProgram(PythonRule):
 
     def check(self, module: Module) -> Iterator[Match]:
         """Yields the statement that builds the optimizer of such a program."""
-        if _DEVICE.search(module.source.text):
-            return
         for call in module.nodes(ast.Call):
             model = _optimized(module, call)
-            statement = module.statement(call)
-            if model is None or not _made_before(module, statement, model):
+            if model is None or not _made_before(module, statement := module.statement(call), model):
                 continue
+            if _DEVICE.search(module.source.text):
+                return
             edits = _Program(module, model).edits(statement)
             start, end = module.span(statement)
             if edits is None:

@@ -26,6 +26,7 @@ class GuardCudaCall(PythonRule):
     FAMILY = "B"
     MESSAGE = "this call configures CUDA and fails where there is none"
     TRIGGERS = ("cuda", "nvtx")
+    REQUIRES = ("cuda",)
     COVERS = ("A7", "B5", "B11")
     VALID = (
         "import torch\nif torch.cuda.is_available():\n    torch.cuda.set_device(rank)\n",

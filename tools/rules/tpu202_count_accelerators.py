@@ -32,6 +32,7 @@ class CountAccelerators(PythonRule):
     FAMILY = "B"
     MESSAGE = "torch.cuda.device_count() is 0 on any other accelerator"
     TRIGGERS = ("cuda", "device_count")
+    REQUIRES = ("cuda",)
     COVERS = ("B14", "B15")
     VALID = (
         "import torch\nif torch.cuda.device_count() > 1:\n    model = torch.nn.DataParallel(model)\n",

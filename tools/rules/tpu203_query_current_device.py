@@ -26,6 +26,7 @@ class QueryCurrentDevice(PythonRule):
     FAMILY = "B"
     MESSAGE = "torch.cuda.current_device() fails without CUDA"
     TRIGGERS = ("cuda", "current_device")
+    REQUIRES = ("cuda",)
     COVERS = ("B2",)
     VALID = (
         "import torch\nindex = torch.accelerator.current_device_index()\n",

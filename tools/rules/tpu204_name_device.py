@@ -21,6 +21,7 @@ class NameDevice(PythonRule):
     FAMILY = "B"
     MESSAGE = "torch.cuda.get_device_name() fails without CUDA"
     TRIGGERS = ("cuda", "get_device_name")
+    REQUIRES = ("cuda",)
     COVERS = ("B13",)
     VALID = ("import torch\nif torch.cuda.is_available():\n    print(torch.cuda.get_device_name(0))\n",)
     INVALID = (

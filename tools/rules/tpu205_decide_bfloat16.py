@@ -31,6 +31,7 @@ class DecideBfloat16(PythonRule):
     FAMILY = "B"
     MESSAGE = "bfloat16 is chosen by asking CUDA, which says no on a TPU although that is its native type"
     TRIGGERS = ("cuda", "is_bf16_supported", "get_device_capability")
+    REQUIRES = ("cuda",)
     COVERS = ("C1", "C2")
     VALID = (
         "import torch\nok = torch.accelerator.is_available() and "

@@ -39,6 +39,7 @@ class SynchronizeAccelerator(PythonRule):
     FAMILY = "B"
     MESSAGE = "this waits for CUDA alone; other devices are timed before they are done, or the call fails"
     TRIGGERS = ("cuda", "synchronize")
+    REQUIRES = ("cuda",)
     COVERS = ("R1", "R3")
     VALID = (
         "import torch\nif torch.accelerator.is_available():\n    torch.accelerator.synchronize()\n",

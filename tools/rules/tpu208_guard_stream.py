@@ -33,6 +33,7 @@ class GuardStream(PythonRule):
     FAMILY = "B"
     MESSAGE = "CUDA streams fail without CUDA; other devices run their work in order"
     TRIGGERS = ("cuda", ".synchronize(", ".wait_stream(", ".wait_event(", ".record_event(")
+    REQUIRES = ("cuda",)
     COVERS = ("B1", "B2", "B3")
     VALID = (
         "import torch\ns = torch.cuda.Stream() if torch.cuda.is_available() else None\nwith torch.cuda.stream(s):\n    f()\n",
@@ -70,11 +71,6 @@ class GuardStream(PythonRule):
             "import torch\nif torch.cuda.is_available():\n    x.record_stream(torch.cuda.current_stream())\n",
         ),
     )
-
-    @classmethod
-    def triggered(cls, data: bytes) -> bool:
-        """Only a file that names CUDA can make its streams."""
-        return b"cuda" in data
 
     def check(self, module: Module) -> Iterator[Match]:
         """Yields makers of streams, and statements that wait for one, off the CUDA-only path."""

@@ -33,6 +33,7 @@ class RecordEvent(PythonRule):
     FAMILY = "B"
     MESSAGE = "torch.cuda.Event fails without CUDA"
     TRIGGERS = ("cuda", "Event")
+    REQUIRES = ("cuda",)
     COVERS = ("B2", "R1")
     VALID = (
         "import torch\nstart = torch.Event(enable_timing=True)\n",

@@ -27,6 +27,7 @@ class MarkRange(PythonRule):
     FAMILY = "B"
     MESSAGE = "NVTX ranges fail without CUDA"
     TRIGGERS = ("cuda", "nvtx")
+    REQUIRES = ("cuda",)
     COVERS = ("B11",)
     VALID = (
         "import nvtx\nwith nvtx.annotate('step'):\n    f()\n",

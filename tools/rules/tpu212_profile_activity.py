@@ -30,6 +30,7 @@ class ProfileActivity(PythonRule):
     FAMILY = "B"
     MESSAGE = "the profiler is told to watch CUDA, so it sees nothing of another accelerator"
     TRIGGERS = ("CUDA", "cuda")
+    REQUIRES = ("ProfilerActivity",)
     COVERS = ("R1",)
     VALID = (
         "import torch\np = torch.profiler.profile(activities=torch.profiler.supported_activities())\n",
@@ -46,11 +47,6 @@ class ProfileActivity(PythonRule):
             None,
         ),
     )
-
-    @classmethod
-    def triggered(cls, data: bytes) -> bool:
-        """Only a file that names the activity can have a finding."""
-        return b"ProfilerActivity" in data
 
     def check(self, module: Module) -> Iterator[Match]:
         """Yields uses of the CUDA activity off the CUDA-only path; a list of both activities has a fix."""

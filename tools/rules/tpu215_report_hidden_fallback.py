@@ -40,11 +40,6 @@ class ReportHiddenFallback(PythonRule):
         Invalid("import torch\ntry:\n    n = torch.cuda.get_device_name()\nexcept:\n    n = 'cpu'\n", None),
     )
 
-    @classmethod
-    def triggered(cls, data: bytes) -> bool:
-        """A file without CUDA has none of its calls."""
-        return b"torch.cuda" in data or b"import cuda" in data
-
     def check(self, module: Module) -> Iterator[Match]:
         """Yields the broad handlers around calls that fail without CUDA."""
         seen: set[ast.ExceptHandler] = set()

@@ -34,6 +34,7 @@ class BranchDeviceProperties(PythonRule):
     GRADE = Grade.ADVICE
     MESSAGE = "only a CUDA device has these properties; the call fails without CUDA"
     TRIGGERS = ("cuda", "get_device_")
+    REQUIRES = ("cuda",)
     COVERS = ("B13",)
     VALID = (
         "import torch\nif torch.cuda.is_available():\n    p = torch.cuda.get_device_properties(0)\n",

@@ -43,6 +43,7 @@ class ResolveMeshDevice(PythonRule):
     FAMILY = "D"
     MESSAGE = "the mesh or sharded model is laid out for CUDA devices"
     TRIGGERS = ("DeviceMesh", "init_device_mesh", "FSDP", "FullyShardedDataParallel", "device_id")
+    REQUIRES = ("distributed",)
     COVERS = ("D15", "D16")
     VALID = (
         "from torch.distributed.device_mesh import init_device_mesh\nmesh = init_device_mesh(device.type, (2,))\n",

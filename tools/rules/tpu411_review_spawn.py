@@ -32,6 +32,7 @@ class ReviewSpawn(PythonRule):
     GRADE = Grade.ADVICE
     MESSAGE = "on a TPU host the parent must set the launch environment before it spawns, and keep off the device"
     TRIGGERS = ("spawn", "start_processes")
+    REQUIRES = ("multiprocessing",)
     COVERS = ("D10", "D11", "D12", "D13")
     VALID = (
         "import subprocess\nsubprocess.spawn(worker)\n",

@@ -26,6 +26,7 @@ class StripModulePrefix(PythonRule):
     GRADE = Grade.ADVICE
     MESSAGE = "a checkpoint written under DataParallel on CUDA has names with the prefix module. and does not load here"
     TRIGGERS = ("DataParallel", "load_state_dict")
+    REQUIRES = ("DataParallel", "load_state_dict")
     COVERS = ("P1",)
     VALID = (
         "import torch\nmodel = torch.nn.parallel.DistributedDataParallel(model)\nmodel.load_state_dict(state)\n",

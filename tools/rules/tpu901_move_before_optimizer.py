@@ -31,6 +31,7 @@ class MoveBeforeOptimizer(PythonRule):
     FAMILY = "M"
     MESSAGE = "the optimizer is built before the model is moved, and on a TPU the move makes new parameters"
     TRIGGERS = ("parameters()",)
+    REQUIRES = ("optim",)
     COVERS = ("M1", "E7")
     VALID = (
         "import torch\nmodel.to(device)\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n",
