@@ -43,11 +43,18 @@ class Registry:
 
         return call
 
-    def replace(self, name: str, kernel: Kernel) -> None:
-        """Makes ``kernel`` the device's implementation of an operator."""
+    def replace(self, name: str, kernel: Kernel, key: str = _KEY) -> None:
+        """Makes ``kernel`` the device's implementation of an operator.
+
+        Args:
+            name: Such as ``aten::mm.out``.
+            kernel: Called in the operator's place.
+            key: Dispatch key; ``AutogradPrivateUse1`` reaches an operator made of others, whose
+                kernel must be differentiable by what it calls.
+        """
         namespace, _, operator = name.partition("::")
         library = self._libraries.get(namespace)
         if library is None:
             library = self._libraries[namespace] = _library(namespace, "IMPL")
-        library.impl(operator, kernel, _KEY, allow_override=True)
+        library.impl(operator, kernel, key, allow_override=True)
         self.names.append(name)

@@ -51,12 +51,19 @@ def test_a_program_may_select_the_backend(backend):
     torch.testing.assert_close(actual[0], attend("cpu")[0], rtol=1e-4, atol=1e-5)
 
 
-def test_dropout_keeps_the_mean():
-    data = torch.ones(2, 2, 64, 8, device="tpu")
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+def test_dropout_is_applied_and_keeps_the_mean(compiled):
+    data = torch.ones(2, 2, 64, 8, device="tpu", requires_grad=True)
+
+    def run(data):
+        return F.scaled_dot_product_attention(data, data, data, dropout_p=0.2, is_causal=True)
+
     torch.manual_seed(0)
-    output = F.scaled_dot_product_attention(data, data, data, dropout_p=0.2).cpu()
-    assert torch.isfinite(output).all() and abs(output.mean().item() - 1) < 0.1
-    assert (output - 1).abs().max() > 0.01
+    output = (torch.compile(run) if compiled else run)(data)
+    output.sum().backward()
+    found = output.detach().cpu()
+    assert torch.isfinite(found).all() and torch.isfinite(data.grad.cpu()).all()
+    assert abs(found.mean().item() - 1) < 0.1 and (found - 1).abs().max() > 0.01
 
 
 def test_bfloat16():

@@ -2,7 +2,8 @@
 
 `scaled_dot_product_attention` picks `_scaled_dot_product_cudnn_attention`, whose TPU kernel is
 written in Mosaic. torch_tpu also has `_scaled_dot_product_fused_attention_overrideable`, the same
-function in plain StableHLO, with the same results to save for the backward pass.
+function in plain StableHLO, with the same results to save for the backward pass. That one leaves dropout out without a word, so
+attention with dropout takes torch's own composition of matrix products.
 """
 
 from __future__ import annotations
@@ -15,7 +16,29 @@ if TYPE_CHECKING:
     from torchtpu.device import Numerics
     from torchtpu.simulator.kernels import Registry
 
+_ATTENTION = "aten::scaled_dot_product_attention"
 _FORWARD = "aten::_scaled_dot_product_cudnn_attention"
+
+
+def _attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Any:
+    if dropout_p > 0:
+        composed = torch.ops.aten._scaled_dot_product_attention_math(
+            query, key, value, attn_mask, dropout_p, is_causal, None, scale=scale, enable_gqa=enable_gqa
+        )
+        return composed[0]
+    return torch.ops.aten.scaled_dot_product_attention.default.decompose(
+        query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
+    )
 
 
 def _forward(
@@ -84,3 +107,4 @@ def install(registry: Registry, _numerics: Numerics) -> None:
     if registry.exists(_FORWARD):
         registry.replace(_FORWARD, _forward)
         registry.replace(f"{_FORWARD}_backward", _backward)
+        registry.replace(_ATTENTION, _attention, "AutogradPrivateUse1")
