@@ -2,8 +2,8 @@
 
 `scaled_dot_product_attention` picks `_scaled_dot_product_cudnn_attention`, whose TPU kernel is
 written in Mosaic. torch_tpu also has `_scaled_dot_product_fused_attention_overrideable`, the same
-function in plain StableHLO, with the same results to save for the backward pass. That one leaves dropout out without a word, so
-attention with dropout takes torch's own composition of matrix products.
+function in plain StableHLO, with the same results to save for the backward pass. That one leaves dropout
+out without a word, so attention with dropout takes torch's own composition of matrix products.
 """
 
 from __future__ import annotations
