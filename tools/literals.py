@@ -197,9 +197,7 @@ def placements(module: Module) -> list[ast.expr]:
     return [*device_literals(module), *cuda_moves(module), *legacy]
 
 
-_TYPE_NAMES = frozenset(
-    "cpu cuda mps xpu hip mtia hpu npu xla meta tpu neuron musa mlu ipu auto".split()
-)
+_TYPE_NAMES = frozenset("cpu cuda mps xpu hip mtia hpu npu xla meta tpu neuron musa mlu ipu auto".split())
 
 
 def device_names(node: ast.AST) -> frozenset[str] | None:
