@@ -37,6 +37,8 @@ def judge(record: RunRecord, diagnosis: Diagnosis | None) -> Verdict:
     for warning in record.warnings:
         if said := _FORBIDDEN.get(str(warning.get("kind"))):
             return failed("runs", f"{said}: {_warning(warning)}", evidence)
+    if kind not in ("hardware", "simulated"):
+        return not_run("runs", "which device it ran on was not reported, so nothing is claimed", evidence)
     amount = f"{record.device_steps} steps" if record.device_steps else f"{record.device_ops} operations"
     return passed("runs", f"{amount} on the {kind} device, {record.duration:.0f} s", evidence)
 

@@ -43,6 +43,10 @@ def test_steps_on_the_device_pass(outcome):
     assert verdict(outcome=outcome).result == "pass"
 
 
+def test_an_unknown_device_is_never_a_pass():
+    assert verdict(device=None).result == "not run"
+
+
 def test_operations_without_an_optimizer_pass():
     assert verdict(steps=0, device_steps=0, device_ops=12).result == "pass"
 
