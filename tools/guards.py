@@ -64,6 +64,12 @@ def _is_comparison(module: Module, test: ast.Compare) -> bool:
     return False
 
 
+def availability_calls(module: Module, test: ast.expr) -> list[ast.Call]:
+    """Calls of ``torch.cuda.is_available`` inside a test."""
+    calls = (n for n in ast.walk(test) if isinstance(n, ast.Call))
+    return [c for c in calls if module.qualify(c.func) == "torch.cuda.is_available"]
+
+
 def is_no_cuda_test(module: Module, test: ast.expr) -> bool:
     """Whether ``test`` holds wherever CUDA is absent, so that what follows an exit under it is CUDA only."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):

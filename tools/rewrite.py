@@ -146,12 +146,6 @@ def parenthesised(module: Module, node: ast.expr, text: str) -> str:
     return f"({text})"
 
 
-def only_on_cuda(module: Module, node: ast.expr, otherwise: str) -> Edit:
-    """An edit that keeps the expression on CUDA and has ``otherwise`` elsewhere."""
-    text = f"{module.text(node)} if {cuda_test(module)} else {otherwise}"
-    return module.replace(node, parenthesised(module, node, text))
-
-
 # --- the device ------------------------------------------------------------------------------------------------------
 
 

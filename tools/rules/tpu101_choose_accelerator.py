@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from tools.edits import Edit, Fix
-from tools.guards import is_cuda_test, on_cuda_path
+from tools.guards import availability_calls, is_cuda_test, on_cuda_path
 from tools.literals import index_text, is_cuda_literal, is_generator
 from tools.module import Module, string
 from tools.rewrite import AVAILABLE, CURRENT, device_type, import_edits, resolved_variables, spell
@@ -109,12 +109,6 @@ def _cpu_edits(module: Module, otherwise: ast.expr) -> tuple[Edit, ...]:
             name, edits = device_type(module, literal)
             return (module.replace(literal, name), *edits)
     return ()
-
-
-def availability_calls(module: Module, test: ast.expr) -> list[ast.Call]:
-    """Calls of ``torch.cuda.is_available`` inside a test."""
-    calls = (n for n in ast.walk(test) if isinstance(n, ast.Call))
-    return [c for c in calls if module.qualify(c.func) == "torch.cuda.is_available"]
 
 
 def type_edit(module: Module, literal: ast.expr) -> Edit:

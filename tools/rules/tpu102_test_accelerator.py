@@ -6,12 +6,11 @@ import ast
 from collections.abc import Iterator
 
 from tools.edits import Fix
-from tools.guards import dotted, is_cuda_test, is_no_cuda_test, leaves, on_cuda_path
+from tools.guards import availability_calls, dotted, is_cuda_test, is_no_cuda_test, leaves, on_cuda_path
 from tools.literals import placements
 from tools.module import Module
 from tools.rewrite import AVAILABLE, import_edits, spell
 from tools.rules.base import Invalid, Match, PythonRule
-from tools.rules.tpu101_choose_accelerator import availability_calls
 
 
 class TestAccelerator(PythonRule):

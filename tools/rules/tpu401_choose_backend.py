@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from tools.edits import Edit, Fix
-from tools.guards import dotted, is_cuda_test, on_cuda_path
+from tools.guards import availability_calls, dotted, is_cuda_test, on_cuda_path
 from tools.module import Module, string
 from tools.rewrite import AVAILABLE, cuda_test, device, parenthesised, spell
 from tools.rules.base import Invalid, Match, PythonRule
@@ -125,7 +125,7 @@ def _nccl(module: Module, literal: ast.expr, text: str) -> tuple[ast.expr, list[
             subject = _asked(module, choice.test)
             if subject is not None:
                 return choice, _default(module, choice, subject)
-            calls = _availability_calls(module, choice.test)
+            calls = availability_calls(module, choice.test)
             if calls and is_cuda_test(module, choice.test, flags=False):
                 widened = [module.replace(c.func, spell(module, AVAILABLE)) for c in calls]
                 return choice, [*_default(module, literal, ""), *widened]
@@ -167,11 +167,6 @@ def _without_cuda(module: Module, literal: ast.expr) -> str | None:
             return _asked(module, parent.test) if other else None
         child = parent
     return None
-
-
-def _availability_calls(module: Module, test: ast.expr) -> list[ast.Call]:
-    calls = (n for n in ast.walk(test) if isinstance(n, ast.Call))
-    return [c for c in calls if module.qualify(c.func) == "torch.cuda.is_available"]
 
 
 def _means_backend(module: Module, value: ast.expr) -> bool:
