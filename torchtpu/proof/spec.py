@@ -1,0 +1,73 @@
+"""Says how a run takes part in a comparison; carried to the workload in environment variables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+_ORACLE = "TORCHTPU_PROOF_ORACLE"
+_PRECISION = "TORCHTPU_PROOF_PRECISION"
+_NUMERICS = "TORCHTPU_PROOF_NUMERICS_ON_CPU"
+_JITTER = "TORCHTPU_PROOF_JITTER"
+_DRAWS = "TORCHTPU_PROOF_DRAWS"
+_SEED = "TORCHTPU_PROOF_SEED"
+_RECORD = "TORCHTPU_PROOF_RECORD"
+_STEPS = "TORCHTPU_PROOF_RECORD_STEPS"
+
+
+@dataclass(frozen=True)
+class Proof:
+    """How one run of a comparison is made.
+
+    Attributes:
+        oracle: ``cuda`` is an alias of the CPU in the process.
+        precision: ``float32`` turns autocast and half precision off; ``own`` leaves the program's.
+        numerics_on_cpu: Matrix inputs on the CPU are rounded to bfloat16, as a TPU does.
+        jitter: Seed of a perturbation of the weights by one unit in the last place; None leaves them.
+        draws: Random numbers are drawn on the CPU, in the same order on every device, and then copied.
+        seed: Seed of torch, numpy and random where the program sets none itself.
+        record: Folder the recorder writes to; None records nothing.
+        record_steps: Optimizer steps that are recorded module by module.
+    """
+
+    oracle: bool = False
+    precision: Literal["own", "float32"] = "own"
+    numerics_on_cpu: bool = False
+    jitter: int | None = None
+    draws: bool = False
+    seed: int | None = None
+    record: Path | None = None
+    record_steps: int = 2
+
+    def variables(self) -> dict[str, str]:
+        """The environment variables that carry it into a workload."""
+        values = {
+            _ORACLE: "1" if self.oracle else "",
+            _PRECISION: self.precision,
+            _NUMERICS: "1" if self.numerics_on_cpu else "",
+            _JITTER: "" if self.jitter is None else str(self.jitter),
+            _DRAWS: "1" if self.draws else "",
+            _SEED: "" if self.seed is None else str(self.seed),
+            _RECORD: "" if self.record is None else str(self.record),
+            _STEPS: str(self.record_steps),
+        }
+        return {name: value for name, value in values.items() if value}
+
+    @staticmethod
+    def read(variables: Mapping[str, str]) -> Proof | None:
+        """The proof that a workload's environment carries; None in a run that is not compared."""
+        if _PRECISION not in variables:
+            return None
+        record = variables.get(_RECORD)
+        return Proof(
+            oracle=_ORACLE in variables,
+            precision="float32" if variables[_PRECISION] == "float32" else "own",
+            numerics_on_cpu=_NUMERICS in variables,
+            jitter=int(variables[_JITTER]) if _JITTER in variables else None,
+            draws=_DRAWS in variables,
+            seed=int(variables[_SEED]) if _SEED in variables else None,
+            record=Path(record) if record else None,
+            record_steps=int(variables.get(_STEPS, "2")),
+        )
