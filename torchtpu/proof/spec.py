@@ -15,6 +15,7 @@ _DRAWS = "TORCHTPU_PROOF_DRAWS"
 _SEED = "TORCHTPU_PROOF_SEED"
 _RECORD = "TORCHTPU_PROOF_RECORD"
 _STEPS = "TORCHTPU_PROOF_RECORD_STEPS"
+_BACKWARDS = "TORCHTPU_PROOF_MOST_BACKWARDS"
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,8 @@ class Proof:
         seed: Seed of torch, numpy and random where the program sets none itself.
         record: Folder the recorder writes to; None records nothing.
         record_steps: Optimizer steps that are recorded module by module.
+        most_backwards: Backward passes after which a recorded program is ended: one that lost its ``optimizer.step``
+            would never reach its last step.
     """
 
     oracle: bool = False
@@ -40,6 +43,7 @@ class Proof:
     seed: int | None = None
     record: Path | None = None
     record_steps: int = 2
+    most_backwards: int | None = None
 
     def variables(self) -> dict[str, str]:
         """The environment variables that carry it into a workload."""
@@ -52,6 +56,7 @@ class Proof:
             _SEED: "" if self.seed is None else str(self.seed),
             _RECORD: "" if self.record is None else str(self.record),
             _STEPS: str(self.record_steps),
+            _BACKWARDS: "" if self.most_backwards is None else str(self.most_backwards),
         }
         return {name: value for name, value in values.items() if value}
 
@@ -70,4 +75,5 @@ class Proof:
             seed=int(variables[_SEED]) if _SEED in variables else None,
             record=Path(record) if record else None,
             record_steps=int(variables.get(_STEPS, "2")),
+            most_backwards=int(variables[_BACKWARDS]) if _BACKWARDS in variables else None,
         )
