@@ -250,31 +250,35 @@ def triggered(rules: Sequence[Rule], data: bytes, present: dict[bytes, bool] | N
         return found
 
     awake = []
-    for rule, requires, triggers in _bytes_of(tuple(rules)):
+    for rule, requires, triggers, pattern in _bytes_of(tuple(rules)):
         for word in requires:
             if not holds(word):
                 break
         else:
             for word in triggers:
                 if holds(word):
-                    awake.append(rule)
+                    if pattern is None or pattern.search(data):
+                        awake.append(rule)
                     break
     return awake
 
+
+_Pattern = re.Pattern[bytes]
 
 _ABSENT: dict[bytes, bool] = {}
 """The words with ``cuda`` in them, all absent from a file without it; filled as rules become known."""
 
 
 @lru_cache(maxsize=4096)
-def _bytes_of(rules: tuple[Rule, ...]) -> list[tuple[Rule, tuple[bytes, ...], tuple[bytes, ...]]]:
-    """Each rule with the words that wake it, as bytes."""
+def _bytes_of(rules: tuple[Rule, ...]) -> list[tuple[Rule, tuple[bytes, ...], tuple[bytes, ...], _Pattern | None]]:
+    """Each rule with the words that wake it, as bytes, and its pattern."""
     found = []
     for rule in rules:
         requires = tuple(word.encode() for word in rule.REQUIRES)
         triggers = tuple(word.encode() for word in rule.TRIGGERS)
         _ABSENT.update((word, False) for word in (*requires, *triggers) if b"cuda" in word)
-        found.append((rule, requires, triggers))
+        pattern = rule.PATTERN if isinstance(rule, PythonRule) else ""
+        found.append((rule, requires, triggers, re.compile(pattern.encode(), re.MULTILINE) if pattern else None))
     return found
 
 

@@ -7,6 +7,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from functools import cache
 from typing import ClassVar
 
@@ -97,8 +98,37 @@ class Rule(ABC):
     INVALID: ClassVar[tuple[Invalid, ...]] = ()
 
 
+class Scope(IntEnum):
+    """How much around a line with one of its words a rule looks at; the rest of a long file may not be parsed."""
+
+    FUNCTION = 1
+    CLASS = 2
+    FILE = 3
+
+
 class PythonRule(Rule):
-    """A rule for Python source, scripts and notebook cells alike."""
+    """A rule for Python source, scripts and notebook cells alike.
+
+    Parsing is nearly all a scan costs, so what a rule declares decides on the speed of the whole. Choose words that are
+    rare in code the rule has nothing to do with, give a PATTERN where each word alone is common, and leave SCOPE and
+    IN_STRINGS alone unless ``check`` needs them. ``check`` starts from ``module.calls``, ``module.references`` or
+    ``module.nodes``, which hold only what touches a line with a word of some rule (and all imports), and not from
+    ``ast.walk`` of the tree.
+
+    Attributes:
+        PATTERN: a regular expression (``^`` and ``$`` stand for lines) that matches somewhere in every file with a
+            finding; it is tried where TRIGGERS and REQUIRES hold, and decides on the file only. Aliases count:
+            ``from torch import load`` has no ``torch.load(`` in it.
+        SCOPE: what ``check`` looks at besides imports: the outermost function around a line with one of the TRIGGERS
+            (for a line outside functions, all statements of its class or of the module that are in no function), the
+            whole class, or the whole file.
+        IN_STRINGS: whether TRIGGERS and PATTERN count in comments and in strings of several lines, where they are
+            otherwise passed over.
+    """
+
+    PATTERN: ClassVar[str] = ""
+    SCOPE: ClassVar[Scope] = Scope.FUNCTION
+    IN_STRINGS: ClassVar[bool] = False
 
     @abstractmethod
     def check(self, module: Module) -> Iterator[Match]:
