@@ -139,7 +139,7 @@ def create(request: Request, name: str) -> RunFolder:
     try:
         write_whole(folder.path / "request.json", request.model_dump_json(indent=1))
         write_whole(folder.path / "run.json", card.model_dump_json(indent=1))
-    except OSError:
+    except BaseException:  # an interrupt too: without its card nobody would find the folder again
         remove_tree(folder.path)
         raise
     return folder

@@ -12,6 +12,7 @@ import typer
 from agents import interrupts
 from agents.cli import doctor, migrate, rules, run, runs, scan
 from agents.cli.common import complain
+from agents.cli.output import OutputError, writing
 from tools.errors import Exit
 
 HELP = """
@@ -83,7 +84,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")
     words = list(arguments) if arguments is not None else sys.argv[1:]
     try:
-        code = _run_json(words) if "--json" in words else app(args=words)
+        with writing():  # what no command prints: help pages and usage errors
+            code = _run_json(words) if "--json" in words else app(args=words)
+    except OutputError as error:
+        complain(error.message, error.remedy, error.exit_code, as_json=False)
+        code = error.exit_code
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(bool(end.code))
     finally:

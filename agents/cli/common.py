@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-import json
-import os
 import re
 import sqlite3
-import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import TYPE_CHECKING, ParamSpec
 
 import typer
 
+from agents.cli.output import OutputError, ReaderGone, echo, is_lost, print_json
 from tools.errors import Exit, UserError, lacks_room
 from tools.git import GitError
 
@@ -26,14 +25,9 @@ P = ParamSpec("P")
 
 def console(stderr: bool = False) -> Console:
     """A console for people."""
-    from rich.console import Console
+    from agents.cli.screen import Screen
 
-    return Console(stderr=stderr)
-
-
-def print_json(value: object) -> None:
-    """Print one JSON document."""
-    typer.echo(json.dumps(value, indent=1, default=str, ensure_ascii=False))
+    return Screen(stderr=stderr)
 
 
 def guarded(command: Callable[P, Exit | None]) -> Callable[P, None]:
@@ -44,16 +38,14 @@ def guarded(command: Callable[P, Exit | None]) -> Callable[P, None]:
         as_json = bool(kwargs.get("json_output"))
         try:
             code = command(*args, **kwargs) or Exit.PASSED
+        except ReaderGone:
+            code = Exit.PASSED
         except UserError as error:
             complain(error.message, error.remedy, error.exit_code, as_json)
             code = error.exit_code
         except (KeyboardInterrupt, typer.Abort):
             complain("Interrupted.", "", Exit.INTERRUPTED, as_json)
             code = Exit.INTERRUPTED
-        except BrokenPipeError:
-            # The reader went away (`| head`); what is left to flush has nowhere to go.
-            sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - stays open to the end of the process
-            code = Exit.PASSED
         except Exception as error:  # noqa: BLE001 - the last resort: a fault of ours is kept, not shown raw
             code = Exit.ENVIRONMENT if is_full_disk(error) else Exit.INTERNAL
             if is_full_disk(error):
@@ -90,13 +82,15 @@ _NO_ROOM = re.compile(r"No space left on device|Out of diskspace|Disk quota exce
 
 
 def complain(message: str, remedy: str, code: Exit, as_json: bool) -> None:
-    """Say what is wrong: on standard error, or as a JSON document."""
-    if as_json:
-        print_json({"error": message, "remedy": remedy, "exit_code": int(code)})
-        return
-    typer.echo(f"error    {message}", err=True)
-    if remedy:
-        typer.echo(f"         {remedy}", err=True)
+    """Say what is wrong: on standard error, or as a JSON document; nobody may be there to hear it."""
+    if as_json and not is_lost():
+        with contextlib.suppress(OutputError):
+            print_json({"error": message, "remedy": remedy, "exit_code": int(code)})
+            return
+    with contextlib.suppress(OutputError):
+        echo(f"error    {message}", err=True)
+        if remedy:
+            echo(f"         {remedy}", err=True)
 
 
 def complain_of_fault(error: Exception, trace: Path | None, as_json: bool) -> None:

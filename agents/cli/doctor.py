@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from agents.cli import options
-from agents.cli.common import console, guarded, interpreter, print_json
+from agents.cli.common import console, guarded, interpreter
+from agents.cli.output import print_json
 from tools.errors import Exit
 
 

@@ -20,9 +20,9 @@ from agents.cli.common import (
     guarded,
     interpreter,
     is_full_disk,
-    print_json,
     sized,
 )
+from agents.cli.output import OutputError, echo, print_json
 from tools.errors import Exit, UserError
 
 if TYPE_CHECKING:
@@ -81,32 +81,29 @@ def migrate(
     if (source is None) == (resume is None):
         raise UserError("Give a repository, or --resume with the id of a run.", "See: torchtpu-agent migrate --help")
     if resume is not None:
-        folder = runs.find(resume)
-    else:
-        request = Request(
-            source=_absolute(source or ""),
-            created=datetime.now().astimezone().isoformat(timespec="seconds"),
-            entries=entry or [],
-            device=device.value,
-            python=interpreter(python),
-            steps=steps,
-            timeout=timeout,
-            idle_timeout=idle_timeout,
-            memory=sized(memory),
-            sandbox=not no_sandbox,
-            setup=setup or [],
-            numerics=numerics.value,
-            unsafe_fixes=unsafe_fixes,
-            select=commas(select),
-            ignore=commas(ignore),
-            out=_new_file(out),
-            branch=branch,
-            dry_run=dry_run,
-            approve=approve,
-        )
-        folder = runs.create(request, without_password(request.source))
-    with folder.lock():
-        return _work(folder, json_output, verbose, yes, resumed=resume is not None)
+        return _work(runs.find(resume), json_output, verbose, yes, resumed=True)
+    request = Request(
+        source=_absolute(source or ""),
+        created=datetime.now().astimezone().isoformat(timespec="seconds"),
+        entries=entry or [],
+        device=device.value,
+        python=interpreter(python),
+        steps=steps,
+        timeout=timeout,
+        idle_timeout=idle_timeout,
+        memory=sized(memory),
+        sandbox=not no_sandbox,
+        setup=setup or [],
+        numerics=numerics.value,
+        unsafe_fixes=unsafe_fixes,
+        select=commas(select),
+        ignore=commas(ignore),
+        out=_new_file(out),
+        branch=branch,
+        dry_run=dry_run,
+        approve=approve,
+    )
+    return _work(runs.create(request, without_password(request.source)), json_output, verbose, yes, resumed=False)
 
 
 def _absolute(source: str) -> str:
@@ -135,37 +132,61 @@ def _new_file(path: Path | None) -> str | None:
 
 
 def _work(folder: RunFolder, as_json: bool, verbose: bool, yes: bool, resumed: bool) -> Exit:
+    try:
+        with folder.lock():
+            return _hold(folder, as_json, verbose, yes, resumed)
+    except (KeyboardInterrupt, typer.Abort) as error:
+        # A run that nobody holds and that has not ended counts as interrupted, whatever its card says.
+        raise _interrupted(folder) from error
+
+
+def _hold(folder: RunFolder, as_json: bool, verbose: bool, yes: bool, resumed: bool) -> Exit:
     from agents.context import Context
     from agents.progress import OnConsole, Silent
     from agents.runs import is_damaged
 
     progress = Silent() if as_json else OnConsole(console(), verbose)
     context = Context(folder=folder, progress=progress, verbose=verbose, assume_yes=yes)
-    if folder.card.status == "finished":
-        return _tell_again(folder, context, as_json)
-    if resumed:
-        progress.done("resume", f"run {folder.id} of {folder.card.source}")
-    folder.update(status="running")
     try:
+        if folder.card.status == "finished":
+            return _tell_again(folder, context, as_json)
+        if resumed:
+            progress.done("resume", f"run {folder.id} of {folder.card.source}")
+        folder.update(status="running")
         return _to_the_end(context, as_json, yes)
     except (KeyboardInterrupt, typer.Abort) as error:
         folder.update(status="interrupted")
-        raise UserError("Interrupted.", _how_to_resume(folder), Exit.INTERRUPTED) from error
-    except Exception as error:
+        raise _interrupted(folder) from error
+    except OutputError as error:
+        raise _unheard(folder, error) from error
+    except UserError:
+        folder.update(status="failed")
+        _forget_if_nothing_was_done(folder)
+        raise
+    except Exception as error:  # whatever it is, the run's status and its traceback are kept
         if is_full_disk(error):
             # No room for a new status either; a run that says it is running and that nobody holds was interrupted.
             raise UserError(*full_disk(_how_to_resume(folder)), Exit.ENVIRONMENT) from error
         if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
             raise is_damaged(folder) from error
-        if isinstance(error, UserError):
-            folder.update(status="failed")
-            _forget_if_nothing_was_done(folder)
-            raise
         folder.update(status="failed", exit_code=int(Exit.INTERNAL))
         complain_of_fault(error, folder.trace, as_json)
         return Exit.INTERNAL
     finally:
         progress.close()
+
+
+def _interrupted(folder: RunFolder) -> UserError:
+    return UserError("Interrupted.", _how_to_resume(folder), Exit.INTERRUPTED)
+
+
+def _unheard(folder: RunFolder, error: OutputError) -> UserError:
+    """What to say where the output cannot be written: the work goes on from where it stopped, or is done."""
+    if folder.card.status == "finished":
+        return UserError(error.message, f"The migration is done; its report is {folder.report}", error.exit_code)
+    if folder.card.status == "running":
+        folder.update(status="interrupted")
+    return UserError(error.message, _how_to_resume(folder), error.exit_code)
 
 
 def _how_to_resume(folder: RunFolder) -> str:
@@ -219,13 +240,13 @@ def _end(folder: RunFolder, state: State, as_json: bool) -> Exit:
     from agents.stages.common import exit_code
 
     if as_json:
-        typer.echo(folder.report_json.read_text(encoding="utf-8"))
+        echo(folder.report_json.read_text(encoding="utf-8"))
     return exit_code(state.verdicts)
 
 
 def _tell_again(folder: RunFolder, context: Context, as_json: bool) -> Exit:
     card = folder.card
     if as_json:
-        typer.echo(folder.report_json.read_text(encoding="utf-8"))
+        echo(folder.report_json.read_text(encoding="utf-8"))
     context.progress.done("report", f"run {folder.id} is finished: {folder.report}")
     return Exit(card.exit_code or 0)

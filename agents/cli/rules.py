@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from agents.cli import options
-from agents.cli.common import console, guarded, print_json
+from agents.cli.common import console, guarded
+from agents.cli.output import echo, print_json
 from tools.errors import Exit, UserError
 
 app = typer.Typer(help="List the rules, or show one with its cases.", no_args_is_help=True)
@@ -33,7 +34,7 @@ def list_rules(json_output: options.Json = False) -> Exit | None:
         )
         return None
     for rule in known:
-        typer.echo(f"{rule.ID}  {rule.GRADE.value:<6}  {rule.NAME:<34}  {rule.MESSAGE}")
+        echo(f"{rule.ID}  {rule.GRADE.value:<6}  {rule.NAME:<34}  {rule.MESSAGE}")
     return None
 
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agents.cli import options
-from agents.cli.common import console, guarded, interpreter, print_json, sized
+from agents.cli.common import console, guarded, interpreter, sized
+from agents.cli.output import ReaderGone, echo, print_json
 from tools.errors import Exit, UserError
 
 if TYPE_CHECKING:
@@ -70,7 +71,10 @@ def run(
         verbose=verbose,
         log=log.absolute() if log else None,
     )
-    output = runner.run(request, on_output=lambda text: typer.echo(text, nl=not text.endswith("\n"), err=json_output))
+    try:
+        output = runner.run(request, on_output=lambda text: echo(text, nl=not text.endswith("\n"), err=json_output))
+    except ReaderGone as error:
+        raise UserError(f"{error.message} The program was ended.", exit_code=Exit.INTERRUPTED) from error
     return _end(output, json_output)
 
 

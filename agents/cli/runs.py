@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from agents.cli import options
-from agents.cli.common import console, guarded, print_json
+from agents.cli.common import console, guarded
+from agents.cli.output import echo, print_json
 from tools.errors import Exit
 
 app = typer.Typer(
@@ -28,9 +29,9 @@ def list_runs(json_output: options.Json = False) -> Exit | None:
         print_json([card.model_dump(mode="json") for card in cards])
         return None
     for card in cards:
-        typer.echo(f"{card.id}  {card.created}  {card.status:<11}  {card.headline or '-':<9}  {card.source}")
+        echo(f"{card.id}  {card.created}  {card.status:<11}  {card.headline or '-':<9}  {card.source}")
     if not cards:
-        typer.echo(f"There are no runs in {runs.home() / 'runs'}.", err=True)
+        echo(f"There are no runs in {runs.home() / 'runs'}.", err=True)
     return None
 
 
@@ -42,7 +43,7 @@ def show_run(run_id: RunId, json_output: options.Json = False) -> Exit | None:
 
     folder = runs.find(run_id)
     if json_output:
-        typer.echo(
+        echo(
             folder.report_json.read_text(encoding="utf-8")
             if folder.report_json.exists()
             else folder.card.model_copy(update={"status": runs.status(folder)}).model_dump_json(indent=1)
@@ -55,10 +56,10 @@ def show_run(run_id: RunId, json_output: options.Json = False) -> Exit | None:
 
             out.print(Markdown(text))
         else:
-            typer.echo(text)
+            echo(text)
     else:
-        typer.echo(f"Run {folder.id} of {folder.card.source} has no report yet: {runs.status(folder)}.")
-        typer.echo(f"Go on with: torchtpu-agent migrate --resume {folder.id}")
+        echo(f"Run {folder.id} of {folder.card.source} has no report yet: {runs.status(folder)}.")
+        echo(f"Go on with: torchtpu-agent migrate --resume {folder.id}")
     return None
 
 
@@ -78,7 +79,7 @@ def delete_runs(
     if json_output:
         print_json({"deleted": run_ids})
     else:
-        typer.echo(f"deleted {', '.join(run_ids)}")
+        echo(f"deleted {', '.join(run_ids)}")
     return None
 
 
@@ -88,5 +89,5 @@ def schema() -> Exit | None:
     """Print the JSON schema of a report."""
     from agents.report.model import schema_text
 
-    typer.echo(schema_text(), nl=False)
+    echo(schema_text(), nl=False)
     return None

@@ -10,6 +10,7 @@ import typer
 
 from agents.cli import options
 from agents.cli.common import commas, console, guarded
+from agents.cli.output import echo
 from tools.errors import Exit, UserError
 
 
@@ -55,7 +56,7 @@ def scan(
 
 def _write(text: str, output: Path | None) -> None:
     if output is None:
-        typer.echo(text)
+        echo(text)
         return
     output.write_text(text + "\n", encoding="utf-8")
     console(stderr=True).print(f"written to {output}", highlight=False, markup=False)

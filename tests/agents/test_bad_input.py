@@ -221,3 +221,22 @@ def test_a_closed_standard_input_waits_for_approval(cli, repo, monkeypatch):
     monkeypatch.setattr(sys, "stdin", None)
     ended = cli("migrate", repo, *CHEAP, "--approve")
     assert (ended.code, "--resume" in ended.out) == (4, True), ended
+
+
+def _interrupt(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_an_interrupt_before_the_first_status_says_how_to_go_on(cli, repo, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr(runs.RunFolder, "update", _interrupt)
+        ended = cli("migrate", repo, *CHEAP)
+    (run,) = runs.every()
+    assert (ended.code, f"--resume {run.id}" in ended.err) == (4, True), ended
+    assert runs.status(run) == "interrupted"
+
+
+def test_an_interrupt_while_the_run_is_made_leaves_nothing(cli, repo, home, monkeypatch):
+    monkeypatch.setattr(runs, "write_whole", _interrupt)
+    assert cli("migrate", repo, *CHEAP).code == 4
+    assert not list((home / "runs").iterdir())
