@@ -27,6 +27,7 @@ DEFAULT_GENERATION = "v5e"
 
 _lock = threading.Lock()
 _brought_up: DeviceInfo | None = None
+_fault: DeviceFault | None = None
 
 
 class DeviceError(RuntimeError):
@@ -40,6 +41,10 @@ class DeviceError(RuntimeError):
         super().__init__(f"{message}; {remedy}" if remedy else message)
         self.message = message
         self.remedy = remedy
+
+
+class DeviceFault(DeviceError):
+    """The device came up half: what runs in this process now says nothing about it."""
 
 
 @dataclass(frozen=True)
@@ -199,11 +204,14 @@ def bring_up(
 
     Raises:
         DeviceError: It cannot be brought up; carries the remedy.
+        DeviceFault: It came up half, now or in an earlier call.
     """
     global _brought_up
     with _lock:
         if _brought_up is not None:
             return _brought_up
+        if _fault is not None:
+            raise _fault
         if info is None:
             text = os.environ.get(INFO_VARIABLE)
             info = DeviceInfo.from_json(text) if text else choose()
@@ -217,6 +225,7 @@ def bring_up(
 
 
 def _start(info: DeviceInfo, numerics: Numerics, verbose: bool) -> None:
+    global _fault
     if info.kind == "cpu":
         return
     if not verbose:
@@ -229,11 +238,16 @@ def _start(info: DeviceInfo, numerics: Numerics, verbose: bool) -> None:
             bringup.start(info, numerics=numerics, verbose=verbose)
         else:
             _start_hardware()
-    except ImportError as error:
-        raise DeviceError(
-            f"{sys.executable} cannot import the backend ({error})",
-            f"install it: {sys.executable} -m pip install torch torch_tpu",
-        ) from error
+    except Exception as error:
+        # Whatever stopped it, the device must not be used as it is.
+        if isinstance(error, ModuleNotFoundError) and error.name in ("torch", "torch_tpu"):
+            raise DeviceError(
+                f"{sys.executable} cannot import the backend ({error})",
+                f"install it: {sys.executable} -m pip install torch torch_tpu",
+            ) from error
+        text = f"{info.name} did not come up whole ({type(error).__name__}: {error})"
+        _fault = DeviceFault(text, "see: torchtpu-agent doctor")
+        raise _fault from error
 
 
 def _start_hardware() -> None:

@@ -17,7 +17,7 @@ class Event:
     """One report of one process.
 
     Attributes:
-        event: ``start``, ``device``, ``warning``, ``exception``, ``step``, ``stop``, ``ops``, ``note``,
+        event: ``start``, ``device``, ``fault``, ``warning``, ``exception``, ``step``, ``stop``, ``ops``, ``note``,
             ``armed`` or ``end``.
         time: Seconds since the epoch.
         pid: Process id as the process itself sees it (a sandbox has its own).
@@ -140,6 +140,16 @@ class EventReader:
         yield from sorted(found, key=lambda event: event.time)
 
     def _lines(self, path: Path) -> Iterator[Event]:
+        # Up to where it ends now: a program that floods it must not keep the reader for ever.
+        end = path.stat().st_size if path.is_file() else 0
+        while self._offsets.get(path, 0) < end and (data := self._unread(path)):
+            for line in data.split(b"\n"):
+                event = parse(line) if len(line) <= MAX_LINE else None
+                if event is not None:
+                    yield event
+
+    def _unread(self, path: Path) -> bytes:
+        """Returns the next whole lines, or nothing when the file holds no more of them."""
         offset = self._offsets.get(path, 0)
         with path.open("rb") as file:
             file.seek(offset)
@@ -148,7 +158,4 @@ class EventReader:
         if not complete and len(data) > MAX_LINE:
             complete = len(data)
         self._offsets[path] = offset + complete
-        for line in data[:complete].splitlines():
-            event = parse(line) if len(line) <= MAX_LINE else None
-            if event is not None:
-                yield event
+        return data[:complete]

@@ -46,6 +46,8 @@ def launch(
         How it ended and what it did. A workload that cannot be started is a result too.
     """
     spec = dataclasses.replace(spec, cwd=spec.cwd.resolve())
+    if spec.proof is not None and spec.proof.oracle:
+        spec = dataclasses.replace(spec, device="cpu")
     problem = _unusable(spec)
     if problem:
         return _not_started(spec, problem)
@@ -108,15 +110,17 @@ def _run(
     on_output: Callable[[str], None] | None,
 ) -> RunResult:
     python = _python(spec)
-    private.add_python(python)
-    writable = [spec.cwd, *(path.resolve() for path in spec.writable)]
+    writable = [spec.cwd, *(path.resolve() for path in (*spec.writable, *_recorded(spec)))]
     box = sandbox.build(spec.sandbox, private.root, writable, _readable(python, info, private), spec.memory_limit)
     if spec.sandbox == "on" and not box.on:
         return _not_started(spec, box.note)
     variables = device.environment(info, spec.numerics)
+    if spec.proof is not None:
+        variables |= spec.proof.variables()
     if spec.verbose:
         variables[device.VERBOSE_VARIABLE] = "1"
     env, withheld = environment.build(private, python, spec.cwd, variables, spec.env, spec.max_steps)
+    private.add_commands(python, env)
     if box.on:
         env = {**sandbox.OFFLINE, **env}
     record = Record(spec.cwd)
@@ -136,6 +140,10 @@ def _run(
     if withheld:
         record.notes.append(f"credentials withheld from the environment: {', '.join(withheld)}")
     return _result(spec, supervisor, record, private, box, time.monotonic() - began, limits.oom_kills() > killed)
+
+
+def _recorded(spec: LaunchSpec) -> list[Path]:
+    return [spec.proof.record] if spec.proof is not None and spec.proof.record is not None else []
 
 
 def _readable(python: Path, info: device.DeviceInfo, private: environment.Private) -> list[Path]:
@@ -212,6 +220,8 @@ def _outcome(supervisor: Supervisor, record: Record, deaths: Sequence[str], oom:
     ending = supervisor.ending
     if supervisor.stop is not None:
         return supervisor.stop.outcome, supervisor.stop.detail
+    if record.fault is not None:
+        return Outcome.NOT_STARTED, record.fault
     if ending.failed is not None:
         return Outcome.NOT_STARTED, f"{ending.what}: {ending.failed}"
     if ending.exited is None and ending.signal is None:

@@ -30,6 +30,8 @@ def judge(record: RunRecord, diagnosis: Diagnosis | None) -> Verdict:
     kind = (record.device or {}).get("kind")
     if kind == "cpu":
         return not_run("runs", "it ran on the CPU, which says nothing about a TPU", evidence)
+    if kind not in ("hardware", "simulated"):
+        return not_run("runs", f"nothing is claimed of '{record.entry}': {record.explanation}", evidence)
     if not record.device_steps and not record.device_ops:
         return failed("runs", f"'{record.entry}' ended well, but nothing of it ran on the TPU", evidence)
     if record.steps and not record.device_steps:
@@ -37,8 +39,6 @@ def judge(record: RunRecord, diagnosis: Diagnosis | None) -> Verdict:
     for warning in record.warnings:
         if said := _FORBIDDEN.get(str(warning.get("kind"))):
             return failed("runs", f"{said}: {_warning(warning)}", evidence)
-    if kind not in ("hardware", "simulated"):
-        return not_run("runs", "which device it ran on was not reported, so nothing is claimed", evidence)
     amount = f"{record.device_steps} steps" if record.device_steps else f"{record.device_ops} operations"
     return passed("runs", f"{amount} on the {kind} device, {record.duration:.0f} s", evidence)
 

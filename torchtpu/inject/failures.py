@@ -75,7 +75,7 @@ def _hook_exceptions(role: str) -> None:
 
 
 def _arm() -> None:
-    folder = os.environ.get(writer.FOLDER_VARIABLE)
+    folder = writer.folder()
     if not folder:
         return
     fd = os.open(os.path.join(folder, f"{os.getpid()}.stacks"), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)

@@ -6,6 +6,7 @@ import functools
 import os
 import sys
 import threading
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -15,17 +16,21 @@ PROGRAM = "program"
 LAUNCHER = "launcher"
 LOADER = "loader"
 HELPER = "helper"
+FORKSERVER = "forkserver"
 
 _LAUNCHER_SCRIPTS = {"torchrun", "accelerate", "accelerate-launch", "deepspeed"}
 _LAUNCHER_MODULES = {
     "torch.distributed.run",
     "torch.distributed.launch",
+    "deepspeed.launcher.launch",
     "accelerate.commands.launch",
     "accelerate.commands.accelerate_cli",
 }
+_COMPILE_WORKER = os.path.join("torch", "_inductor", "compile_worker", "__main__.py")
 _ROLE_KEY = "torchtpu_role"
 _starting = threading.local()
 _role = PROGRAM
+_on_program: list[Callable[[], None]] = []
 
 
 def role() -> str:
@@ -42,9 +47,16 @@ def _from_command_line(argv: list[str]) -> str:
     if arguments[0] == "-m":
         return LAUNCHER if arguments[1:2] and arguments[1] in _LAUNCHER_MODULES else PROGRAM
     if arguments[0] == "-c":
-        helper = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
-        return HELPER if arguments[1:2] and any(name in arguments[1] for name in helper) else PROGRAM
+        return _from_code(arguments[1] if arguments[1:] else "")
+    if arguments[0].endswith(_COMPILE_WORKER):
+        return HELPER
     return LAUNCHER if os.path.basename(arguments[0]) in _LAUNCHER_SCRIPTS else PROGRAM
+
+
+def _from_code(code: str) -> str:
+    if code.startswith("from multiprocessing.resource_tracker import main"):
+        return HELPER
+    return FORKSERVER if code.startswith("from multiprocessing.forkserver import main") else PROGRAM
 
 
 def _is_loader(process: Any) -> bool:
@@ -104,7 +116,13 @@ def _hook_spawn(module: Any) -> None:
 
     def prepare_with_role(data: Any) -> None:
         global _role
-        _role = data.get(_ROLE_KEY, PROGRAM)
+        forked, _role = _role == FORKSERVER, data.get(_ROLE_KEY, PROGRAM)
+        if forked:
+            announce()
+            if _role == PROGRAM:
+                # The server may have imported torch already, without a device of its own.
+                for action in _on_program:
+                    action()
         prepare(data)
 
     module.get_preparation_data, module.prepare = get_preparation_data, prepare_with_role
@@ -114,11 +132,18 @@ def install() -> str:
     """Finds this process's role, makes its children know theirs, and returns it."""
     global _role
     _role = _from_command_line(sys.orig_argv)
+    os.register_at_fork(after_in_child=writer.forget_unsent)
     imports.after_import("multiprocessing.process", _hook_process)
     imports.after_import("multiprocessing.spawn", _hook_spawn)
     return _role
 
 
+def when_program(action: Callable[[], None]) -> None:
+    """Calls ``action`` in a child of a fork server that turns out to be a program."""
+    _on_program.append(action)
+
+
 def announce() -> None:
     """Writes the start event of this process."""
-    writer.write("start", role=_role, ppid=os.getppid(), python=sys.executable, argv=sys.orig_argv[:20])
+    argv = [writer.shorten(word, 1000) for word in sys.orig_argv[:20]]
+    writer.write("start", role=_role, ppid=os.getppid(), python=sys.executable, argv=argv)

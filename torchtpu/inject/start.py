@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from collections.abc import Callable
 from types import ModuleType
 
 from torchtpu import kinds
-from torchtpu.inject import failures, imports, processes, steps, warned, writer
+from torchtpu.inject import children, failures, imports, processes, steps, warned, writer
+from torchtpu.proof import start as proof
 
 
 def _guard(name: str, action: Callable[[], None]) -> None:
@@ -30,20 +32,30 @@ def _bring_up() -> None:
             # What our own bring-up is warned of is none of the program's doing.
             warnings.simplefilter("ignore")
             writer.write("device", **asdict(device.bring_up()))
+    except device.DeviceFault as error:
+        writer.write("fault", message=error.message, remedy=error.remedy)
     except device.DeviceError as error:
         writer.write("note", kind="device", message=error.message, remedy=error.remedy)
 
 
 def _after_torch(torch: ModuleType) -> None:
+    _guard("oracle", lambda: proof.alias(torch))
     if processes.role() != processes.PROGRAM:
         return
     _guard("step recorder", lambda: steps.install(torch))
     _guard("device", _bring_up)
+    _guard("proof", lambda: proof.begin(torch))
+
+
+def _became_program() -> None:
+    # Else the import of torch is still to come and will call for it.
+    if "torch" in sys.modules:
+        _after_torch(sys.modules["torch"])
 
 
 def begin() -> None:
     """Installs everything; does nothing in a process that nobody watches."""
-    if not os.environ.get(writer.FOLDER_VARIABLE):
+    if not writer.folder():
         return
     role = processes.install()
     processes.announce()
@@ -51,4 +63,6 @@ def begin() -> None:
         return
     _guard("failures", lambda: failures.install(role))
     _guard("warnings", warned.install)
+    _guard("children", children.install)
+    processes.when_program(_became_program)
     imports.after_import("torch", _after_torch)

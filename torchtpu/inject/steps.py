@@ -10,6 +10,7 @@ import threading
 import time
 import weakref
 from collections import deque
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -22,6 +23,8 @@ INTERVAL = 0.2
 _OPS_MODULE = "torch_tpu._internal.device._device_ops_backend"
 _last_ops: int | None = None
 _finished = False
+_inherited = False
+_parents: list[Any] = []
 
 
 class StepsReached(SystemExit):
@@ -33,7 +36,7 @@ def device_ops() -> int | None:
     global _last_ops
     count = getattr(sys.modules.get(_OPS_MODULE), "_get_cache_requests", None)
     # TorchTPU aborts the process when it is asked after its own shutdown.
-    if count is not None and not _finished:
+    if count is not None and not _finished and not _inherited:
         _last_ops = int(count())
     return _last_ops
 
@@ -53,8 +56,8 @@ class StepRecorder:
         self.root: Any = None
         self.unread: deque[tuple[int, Any]] = deque(maxlen=EVERY_STEP)
         self.on_device = False
+        self.told = 0
         self.written = 0.0
-        self.pid = os.getpid()
 
     def saw_backward(self, tensors: Any) -> None:
         """Remembers the loss: the last scalar that gradients were asked of."""
@@ -69,8 +72,6 @@ class StepRecorder:
 
     def after_step(self, optimizer: Any) -> None:
         """Counts the step, writes its event, and ends the program when all optimizers have theirs."""
-        if self.pid != os.getpid():
-            self._restart()
         count = self.counts[optimizer] = self.counts.get(optimizer, 0) + 1
         if count > self.steps:
             self.steps = count
@@ -82,8 +83,10 @@ class StepRecorder:
         if self.limit is not None and self._all_done(self.limit):
             self.stop()
 
-    def _restart(self) -> None:
-        # A forked child counts its own steps.
+    def restart(self) -> None:
+        """Begins anew in a forked child, which counts its own steps."""
+        # Tensors on the device must not be freed by a process that has no runtime.
+        _parents.append((self.unread, self.root))
         self.__init__(self.limit, self.read_losses)  # type: ignore[misc]
 
     def _keep_loss(self) -> None:
@@ -116,10 +119,10 @@ class StepRecorder:
             return False
         return hasattr(thing, "param_groups") and any(p.grad is None for p in _parameters(thing))
 
-    def flush(self) -> None:
-        """Writes the steps since the last event."""
-        self.written = time.monotonic()
-        losses = self._losses()
+    def flush(self, read: bool = True) -> None:
+        """Writes the steps since the last event; reading their losses waits for the device."""
+        self.written, self.told = time.monotonic(), self.steps
+        losses = self._losses() if read else []
         writer.write(
             "step",
             step=self.steps,
@@ -176,8 +179,39 @@ def _finish(recorder: StepRecorder) -> None:
     global _finished
     if recorder.unread:
         recorder.flush()
-    writer.write("ops", device_ops=device_ops())
+    _tell(recorder)
     _finished = True
+
+
+def _tell(recorder: StepRecorder) -> None:
+    if recorder.steps > recorder.told:
+        recorder.flush(read=False)
+    if not _finished:
+        writer.write("ops", device_ops=device_ops())
+
+
+def _start_again(recorder: StepRecorder) -> None:
+    """Leaves to the parent what is the parent's: its losses, and its work on the device."""
+    global _inherited, _last_ops
+    recorder.restart()
+    # A runtime that was started does not live on in a child, and may not even be asked.
+    _inherited = _inherited or bool(_last_ops)
+    _last_ops = None
+
+
+def _telling(function: Callable[..., Any], recorder: StepRecorder) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def telling(*arguments: Any, **named: Any) -> Any:
+        _tell(recorder)
+        return function(*arguments, **named)
+
+    return telling
+
+
+def _hook_leaving(module: Any, recorder: StepRecorder) -> None:
+    # Ways out that pass by everything registered for the end.
+    for name in ("_exit", "execv", "execve"):
+        setattr(module, name, _telling(getattr(module, name), recorder))
 
 
 def install(torch: ModuleType) -> None:
@@ -190,5 +224,7 @@ def install(torch: ModuleType) -> None:
     optimizers.register_optimizer_step_post_hook(lambda optimizer, *_: recorder.after_step(optimizer))
     _hook_backward(torch, recorder)
     _hook_scaler(sys.modules["torch.amp.grad_scaler"])
+    os.register_at_fork(before=device_ops, after_in_child=functools.partial(_start_again, recorder))
+    _hook_leaving(os, recorder)
     # Runs before every atexit function, while the device is still there.
     threading._register_atexit(_finish, recorder)  # type: ignore[attr-defined]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import shlex
 import shutil
 import sys
 import tempfile
@@ -24,6 +25,9 @@ _SECRET = re.compile(
 _HARMLESS = re.compile(
     r"^TOKENIZERS_|_CA_BUNDLE$|_REGION$|_(?:TOKENS?_PER|MAX_TOKENS|NUM_TOKENS)|^MAX_TOKENS$", re.IGNORECASE
 )
+# Programs beside the interpreter that start Python programs.
+_LAUNCHERS = ("torchrun", "accelerate", "deepspeed")
+_RESTORED = ("TORCHTPU_", "TPU_LIBRARY_PATH", "TPU_SKIP_MDS_QUERY", "TORCH_DEVICE_BACKEND_AUTOLOAD")
 _PREFIX, _LOCK = "torchtpu-", "launcher.lock"
 _LOGIN_IN_URL = re.compile(r"\w+://[^/\s:@]+:[^/\s@]+@")
 
@@ -46,11 +50,23 @@ class Private:
         (self.path / "torchtpu").symlink_to(package, target_is_directory=True)
         (self.path / "sitecustomize.py").symlink_to(package / "inject" / "sitecustomize.py")
 
-    def add_python(self, python: Path) -> None:
-        """Makes ``python`` and ``python3`` of scripts mean the workload's interpreter."""
-        for name in ("python", "python3"):
+    def add_commands(self, python: Path, env: Mapping[str, str]) -> None:
+        """Makes ``python`` of scripts mean the workload's interpreter, in an environment of ours.
+
+        A script may well start it with a PYTHONPATH of its own, or without any variables.
+        """
+        commands = {"python": python, "python3": python}
+        commands |= {name: python.parent / name for name in _LAUNCHERS if (python.parent / name).exists()}
+        restored = "".join(
+            f'[ "${{{name}+x}}" ] || export {name}={shlex.quote(value)}\n'
+            for name, value in env.items()
+            if name.startswith(_RESTORED)
+        )
+        here = shlex.quote(str(self.path))
+        restored += f'case ":$PYTHONPATH:" in *:{here}:*) ;; *) PYTHONPATH={here}${{PYTHONPATH:+:$PYTHONPATH}};; esac\n'
+        for name, program in commands.items():
             script = self.bin / name
-            script.write_text(f"#!/bin/sh\nexec '{python}' \"$@\"\n")
+            script.write_text(f'#!/bin/sh\n{restored}export PYTHONPATH\nexec {shlex.quote(str(program))} "$@"\n')
             script.chmod(0o755)
 
     def remove(self) -> None:

@@ -179,8 +179,11 @@ def _interrupted(result: RunResult) -> str:
 
 def _device_remarks(result: RunResult) -> list[str]:
     """Says what a good end does not say by itself: whether the device had any part in it."""
-    if not result.outcome.good or result.device is None or result.device.kind == "cpu":
+    if not result.outcome.good or (result.device is not None and result.device.kind == "cpu"):
         return []
+    if result.device is None:
+        why = f" ({result.notes[0]})" if result.notes else ""
+        return [f"Which device it ran on is not known{why}."]
     remarks = []
     if result.steps > result.device_steps:
         away = result.steps - result.device_steps

@@ -35,7 +35,7 @@ class _Process:
     """What one process has reported."""
 
     rank: int | None = None
-    role: str = ""
+    role: str | None = None
     steps: int = 0
     device_steps: int = 0
     device_ops: int | None = None
@@ -49,7 +49,9 @@ class Record:
 
     root: Path
     processes: dict[int, _Process] = field(default_factory=dict)
+    replaced: list[_Process] = field(default_factory=list)
     device: DeviceInfo | None = None
+    fault: str | None = None
     warnings: list[WarningEvent] = field(default_factory=list)
     exceptions: list[tuple[str, ExceptionEvent]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -77,6 +79,10 @@ class Record:
 
     def _start(self, event: Event) -> None:
         process = self.processes[event.pid]
+        if process.role is not None:
+            # The program executed another in its place, or its number has come round again.
+            self.replaced.append(process)
+            process = self.processes[event.pid] = _Process(process.rank)
         process.role = str(event.data["role"])
 
     def _armed(self, event: Event) -> None:
@@ -87,6 +93,9 @@ class Record:
         if self.device is None:
             self.device = DeviceInfo(**event.data)
 
+    def _fault(self, event: Event) -> None:
+        self.fault = self.fault or f"{event.data['message']}; {event.data['remedy']}"
+
     def _warning(self, event: Event) -> None:
         warning = events.warning(event)
         known = {(w.message, w.file, w.line) for w in self.warnings}
@@ -95,7 +104,7 @@ class Record:
 
     def _exception(self, event: Event) -> None:
         if len(self.exceptions) < KEPT_LOSSES:
-            role = str(event.data.get("role") or self.processes[event.pid].role)
+            role = str(event.data.get("role") or self.processes[event.pid].role or "")
             self.exceptions.append((role, events.exception(event)))
 
     def _step(self, event: Event) -> None:
@@ -134,9 +143,12 @@ class Record:
                 continue
             self.warnings.append(WarningEvent(kinds.warning_kind(message), message, "native"))
 
+    def _all(self) -> list[_Process]:
+        return [*self.replaced, *self.processes.values()]
+
     def _counted(self) -> list[_Process]:
         # Every rank makes the same steps: they count once.
-        return [process for process in self.processes.values() if process.rank in (None, 0)]
+        return [process for process in self._all() if process.rank in (None, 0)]
 
     @property
     def steps(self) -> int:
@@ -151,7 +163,7 @@ class Record:
     @property
     def device_ops(self) -> int | None:
         """Programs TorchTPU ran, in all processes."""
-        known = [p.device_ops for p in self.processes.values() if p.device_ops is not None]
+        known = [p.device_ops for p in self._all() if p.device_ops is not None]
         return sum(known) if known else None
 
     @property
@@ -162,7 +174,7 @@ class Record:
     @property
     def stopped(self) -> bool:
         """Whether a process was ended at its number of steps."""
-        return any(process.stopped for process in self.processes.values())
+        return any(process.stopped for process in self._all())
 
     def overdue(self, now: float, grace: float) -> set[int]:
         """Returns the processes that were told to end at their steps longer ago than that; they may be gone."""

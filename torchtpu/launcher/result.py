@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from torchtpu.device import DeviceInfo
 from torchtpu.events import ExceptionEvent, Frame, WarningEvent
+from torchtpu.proof.spec import Proof
 
 
 class Outcome(enum.StrEnum):
@@ -59,6 +60,7 @@ class LaunchSpec:
         log: File for the combined output.
         grace: Seconds a program has to end itself when it is told to.
         plugin: CPU PJRT plugin for a simulated device, whatever its hash.
+        proof: The run's part in a comparison; one of the oracle takes the CPU whatever ``device`` says.
     """
 
     argv: Sequence[str]
@@ -79,6 +81,7 @@ class LaunchSpec:
     log: Path | None = None
     grace: float = 20.0
     plugin: Path | None = None
+    proof: Proof | None = None
 
 
 @dataclass(frozen=True)

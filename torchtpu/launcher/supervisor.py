@@ -184,13 +184,18 @@ class Supervisor:
         close = self.spec.memory_limit is not None and usage.memory > self.spec.memory_limit / 2
         self._pause = CLOSE_SAMPLE if close else SAMPLE
         return (
-            self._time()
+            self._broken()
+            or self._time()
             or self._memory(usage)
             or self._space()
             or self._noise()
             or self._stillness(usage)
             or self._overdue(usage)
         )
+
+    def _broken(self) -> Stop | None:
+        fault = self.record.fault
+        return None if fault is None else Stop(Outcome.NOT_STARTED, fault)
 
     def _time(self) -> Stop | None:
         limit = self.spec.time_limit

@@ -20,6 +20,9 @@ PR_SET_CHILD_SUBREAPER = 36
 POLL = 0.05
 # A resource tracker or a logger's last thread ends by itself; what is still there after this was left behind.
 LINGER = 3.0
+# These end by themselves once their parent is gone, slowly on a busy machine where they have imported much.
+HELPERS = ("from multiprocessing.forkserver import main", "from multiprocessing.resource_tracker import main")
+HELPERS_LINGER = 30.0
 
 
 def _prctl(option: int, value: int) -> None:
@@ -184,11 +187,13 @@ class Warden:
 
     def wait_for_the_rest(self) -> list[str]:
         """Returns the command lines of the processes that outlive the workload."""
-        until = time.monotonic() + self.config.get("linger", LINGER)
-        while time.monotonic() < until and self.ending is None:
+        began = time.monotonic()
+        while self.ending is None:
             self.reap()
-            if not descendants():
-                return []
+            left = descendants()
+            helpers = all(any(name in _command_line(pid) for name in HELPERS) for pid in left)
+            if not left or time.monotonic() - began > (HELPERS_LINGER if helpers else LINGER):
+                break
             self.listen()
         return [f"{pid}: {_command_line(pid)}" for pid in descendants()][:10]
 
