@@ -10,6 +10,7 @@ from pathlib import Path
 
 from agents.reach import Reach
 from agents.state import Entry
+from agents.wording import amount
 from tools.commands import Command, missing_script, named_files, parse
 from tools.errors import UserError
 from tools.project import Project
@@ -130,8 +131,7 @@ def _rate(text: str, origin: str, root: Path, reach: Reach, findings: set[str]) 
     if "torch" not in reach.modules(files):
         return None, 0.0
     score, reasons = _score(text, command, scripts, files, root, reach, findings)
-    amount = f"{len(files)} file{'s' if len(files) != 1 else ''}"
-    why = "; ".join([f"reaches torch through {amount}", *reasons])
+    why = "; ".join([f"reaches torch through {amount(len(files), 'file')}", *reasons])
     return Entry(command=text, origin=origin, why=why, scripts=scripts), score
 
 

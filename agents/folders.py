@@ -6,6 +6,7 @@ import os
 import shutil
 from pathlib import Path
 
+from agents.wording import amount
 from tools.project import LEFT_OUT
 
 LARGEST = 8 * 2**20
@@ -37,7 +38,7 @@ def copy(source: Path, target: Path, aside: Path) -> list[str]:
             elif path.is_file() and not os.path.lexists(target / relative / name):
                 _copy_file(path, target / relative / name, large, notes)
     if large:
-        notes.append(f"{len(large)} files over 8 MB are taken for data and not migrated")
+        notes.append(f"{amount(len(large), 'file')} over 8 MB, taken for data and not migrated")
     return list(dict.fromkeys(notes))
 
 

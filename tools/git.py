@@ -194,6 +194,13 @@ def inspect(path: Path) -> Checkout | None:
     return checkout
 
 
+def refused(path: Path) -> Path | None:
+    """The `.git` nearest to `path` where git does not take it for a repository; None where all is well or none is."""
+    if _ask(path, "rev-parse", "--git-dir") is not None:
+        return None
+    return next((place for folder in (path, *path.parents) if os.path.lexists(place := folder / ".git")), None)
+
+
 def _unreadable(path: Path, error: GitError) -> UserError:
     if "dubious ownership" in error.stderr:
         return UserError(
@@ -285,7 +292,7 @@ def make_private(checkout: Checkout, tree: Path) -> None:
     except GitError as error:
         raise UserError(
             f"HEAD of {checkout.root} cannot be checked out: {error.stderr.splitlines()[0]}",
-            "The clone may be partial or damaged: git fsck; git fetch --refetch",
+            "The clone may be partial (git fetch --refetch --no-filter) or damaged (git fsck).",
         ) from error
 
 

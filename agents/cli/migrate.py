@@ -115,9 +115,17 @@ def _absolute(source: str) -> str:
     path = Path(source).expanduser()
     text = str(path.absolute()) if path.exists() or not is_address(source) else source
     if text.encode(errors="replace").decode() != text:
-        shown = os.fsencode(text).decode(errors="backslashreplace")
-        raise UserError(f"The path {shown} is not UTF-8 text.", "Rename the folder, or reach it by a link.")
+        raise _no_text(os.fsencode(text))
     return text
+
+
+def _no_text(path: bytes) -> UserError:
+    """What to say of a path that the file system's encoding cannot decode."""
+    shown = path.decode(errors="backslashreplace")
+    if shown.encode() == path:
+        reason = f"Python takes names of files for {sys.getfilesystemencoding()} here, which {shown} is not."
+        return UserError(reason, "Set PYTHONUTF8=1, or a UTF-8 locale.", Exit.ENVIRONMENT)
+    return UserError(f"The path {shown} is not UTF-8 text.", "Rename the folder, or reach it by a link.")
 
 
 def _new_file(path: Path | None) -> str | None:
@@ -217,10 +225,14 @@ def _to_the_end(context: Context, as_json: bool, yes: bool) -> Exit:
 
 
 def _show_plan(plan: Plan) -> None:
+    from agents.wording import amount
+
     out = console()
     for item in plan.items:
         what = "fix  " if item.action == "fix" else "leave"
-        line = f"plan     {what} {item.rule} {item.grade:<6} {item.findings} in {item.files} files  {item.why}"
+        line = (
+            f"plan     {what} {item.rule} {item.grade:<6} {item.findings} in {amount(item.files, 'file')}  {item.why}"
+        )
         out.print(line, highlight=False, markup=False)
     for command in plan.entries:
         out.print(f"plan     run   {command}", highlight=False, markup=False)

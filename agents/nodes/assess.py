@@ -11,6 +11,7 @@ from agents.entries import discover
 from agents.reach import Reach
 from agents.runs import write_whole
 from agents.state import Assessment, Entry, State
+from agents.wording import amount
 from tools.errors import UserError
 from tools.findings import Grade, ScanResult
 from tools.scan import scan
@@ -34,7 +35,7 @@ def assess(state: State, runtime: Runtime[Context]) -> dict[str, object]:
 
 def _scan(state: State, context: Context) -> ScanResult:
     def tell(done: int, total: int) -> None:
-        context.progress.working("assess", f"{done} of {total} files")
+        context.progress.working("assess", f"{done} of {amount(total, 'file')}")
 
     try:
         return scan(context.root(state), select=state.settings.select, ignore=state.settings.ignore, on_progress=tell)
@@ -58,7 +59,7 @@ def count(result: ScanResult) -> Assessment:
 
 def describe(counts: Assessment) -> str:
     """One line for a person."""
-    line = f"{counts.files} files, {counts.findings} findings"
+    line = f"{amount(counts.files, 'file')}, {amount(counts.findings, 'finding')}"
     if counts.findings:
         line += f": {counts.safe} safe, {counts.unsafe} unsafe, {counts.advice} advice"
     return line + (f"; {counts.skipped} not examined" if counts.skipped else "")

@@ -105,12 +105,20 @@ def _some(names: list[str], most: int = 5) -> str:
 
 
 def _from_folder(path: Path, request: Request, folder: RunFolder) -> Source:
-    notes = ["not a git repository: a copy is migrated, and the result is a patch file"]
+    notes = [_why_no_repository(path)]
     notes += folders.copy(path, folder.tree, aside=folder.path)
     if not any(folder.tree.iterdir()):
         raise UserError(f"There is no Python in {path}.", "Name the folder that holds the code.")
     base = git.make_from_folder(folder.tree, request.created)
     return Source(kind="folder", name=str(path), files=str(path), base=base, notes=notes)
+
+
+def _why_no_repository(path: Path) -> str:
+    said = "a copy is migrated, and the result is a patch file"
+    broken = git.refused(path)
+    if broken is None:
+        return f"not a git repository: {said}"
+    return f"git does not take {broken} for a repository (is it damaged?): {said}"
 
 
 def _from_address(url: str, folder: RunFolder) -> Source:

@@ -9,6 +9,7 @@ from langgraph.runtime import Runtime
 from agents.context import Context
 from agents.runs import write_whole
 from agents.state import State
+from agents.wording import amount
 from tools import git
 from tools.findings import Finding
 from tools.patch import PatchStep, patch_steps
@@ -64,6 +65,6 @@ def _place(finding: Finding) -> str:
 def _summary(state: State, commits: list[git.Commit]) -> str:
     if not commits:
         return "nothing to change"
-    amount = f"{len(commits)} commit{'s' if len(commits) != 1 else ''}"
+    made = amount(len(commits), "commit")
     branch = state.origin.kind == "repository" and not state.request.dry_run and not state.request.out
-    return f"branch {state.branch}, {amount}" if branch else f"{amount} in a private copy"
+    return f"branch {state.branch}, {made}" if branch else f"{made} in a private copy"

@@ -10,6 +10,7 @@ from agents.report.make import make
 from agents.report.markdown import render
 from agents.runs import write_whole
 from agents.state import Delivery, State
+from agents.wording import amount
 
 
 def report(state: State, runtime: Runtime[Context]) -> dict[str, object]:
@@ -21,8 +22,7 @@ def report(state: State, runtime: Runtime[Context]) -> dict[str, object]:
     write_whole(context.folder.report, render(document))
     context.folder.update(status="finished", headline=document.headline, exit_code=document.exit_code)
     if document.left:
-        places = "1 place" if len(document.left) == 1 else f"{len(document.left)} places"
-        context.progress.done("left", f"{places} for you to look at; the report says why")
+        context.progress.done("left", f"{amount(len(document.left), 'place')} for you to look at; the report says why")
     context.progress.done("report", str(context.folder.report))
     tell_next(delivery, context)
     return {"delivery": delivery}

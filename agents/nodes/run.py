@@ -12,6 +12,7 @@ from agents import import_paths, workspace
 from agents.context import Context
 from agents.runs import write_whole
 from agents.state import Entry, RunRecord, State
+from agents.wording import amount
 from tools import commands
 from tools import run as runner
 from tools.errors import Exit, UserError
@@ -120,7 +121,7 @@ def summary(record: RunRecord) -> str:
     if not record.ended_well:
         return record.explanation
     where = str((record.device or {}).get("kind", "no device"))
-    parts = [f"{record.steps} steps on {'tpu:0' if record.device_steps else where}"]
+    parts = [f"{amount(record.steps, 'step')} on {'tpu:0' if record.device_steps else where}"]
     if not record.steps:
         parts = [f"ended on {where}"]
     if record.losses:

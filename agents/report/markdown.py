@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from agents.report.model import Change, Left, Report
 from agents.state import RunRecord, Verdict
+from agents.wording import amount
 
 
 def render(report: Report) -> str:
@@ -59,12 +60,12 @@ def _runs(report: Report) -> Iterator[str]:
 
 
 def _numbers(run: RunRecord) -> str:
-    steps = f"{run.device_steps} of {run.steps} steps on the device"
+    steps = f"{run.device_steps} of {amount(run.steps, 'step')} on the device"
     parts = [f"outcome {run.outcome}", f"{run.duration:.1f} s", steps]
     if run.losses:
         parts.append(f"loss {run.losses[0]:.4g} to {run.losses[-1]:.4g}")
     if run.warnings:
-        parts.append(f"{len(run.warnings)} warnings")
+        parts.append(amount(len(run.warnings), "warning"))
     parts.append("sandboxed" if run.sandboxed else f"not sandboxed ({run.sandbox_note})")
     return "; ".join(parts)
 

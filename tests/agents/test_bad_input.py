@@ -240,3 +240,53 @@ def test_an_interrupt_while_the_run_is_made_leaves_nothing(cli, repo, home, monk
     monkeypatch.setattr(runs, "write_whole", _interrupt)
     assert cli("migrate", repo, *CHEAP).code == 4
     assert not list((home / "runs").iterdir())
+
+
+def test_a_signal_while_the_command_is_still_loading_is_an_interrupt():
+    code = """
+import os, signal, sys
+class Wish:
+    def find_spec(self, name, path=None, target=None):
+        if name == "agents.cli":
+            os.kill(os.getpid(), signal.SIGTERM)
+sys.meta_path.insert(0, Wish())
+import torchtpu_agent
+torchtpu_agent.main()
+"""
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "agents/command")}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+    assert (done.returncode, "Interrupted" in done.stderr) == (4, True), done
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere names of files do not depend on the locale")
+def test_a_locale_without_the_letters_of_a_path_is_named(tmp_path, home):
+    repo = commit(tmp_path / "ünï", train_py=TRAIN)
+    plain = {"PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0", "LC_ALL": "C", "TORCHTPU_HOME": str(home)}
+    command = [sys.executable, "-m", "agents.cli", "migrate", str(repo), *CHEAP]
+    done = subprocess.run(command, cwd=ROOT, env={**os.environ, **plain}, capture_output=True)
+    assert (done.returncode, b"PYTHONUTF8=1" in done.stderr) == (3, True), done
+
+
+def test_a_git_folder_that_git_refuses_is_said(cli, repo):
+    (repo / ".git/HEAD").write_text("garbage\n")
+    ended = cli("migrate", repo, *CHEAP, "--dry-run")
+    assert f"git does not take {repo}/.git for a repository" in ended.out, ended
+
+
+def test_the_remedy_for_a_partial_clone_makes_it_whole(cli, repo, tmp_path):
+    git(repo, "config", "uploadpack.allowFilter", "true")
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "-q", "--no-checkout", "--filter=blob:none", f"file://{repo}", str(clone))
+    git(clone, "config", "remote.origin.url", "/nonexistent")
+    ended = cli("migrate", clone, *CHEAP, "--dry-run")
+    assert ended.code == 2, ended
+    git(clone, "config", "remote.origin.url", f"file://{repo}")
+    remedy = ended.err[ended.err.index("git fetch") : ended.err.index(")", ended.err.index("git fetch"))]
+    git(clone, *remedy.split()[1:])
+    git(clone, "config", "remote.origin.url", "/nonexistent")
+    assert cli("migrate", clone, *CHEAP, "--dry-run").code == 0
+
+
+def test_one_of_a_kind_is_said_in_the_singular(cli, repo):
+    ended = cli("migrate", repo, *CHEAP, "--select", "TPU104", "--dry-run")
+    assert "1 file, 1 finding: 1 safe" in ended.out, ended

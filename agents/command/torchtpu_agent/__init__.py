@@ -10,6 +10,8 @@ from pathlib import Path
 
 __all__ = ["main", "rooms"]
 
+INTERRUPTED = 4  # as in tools.errors, which is not imported yet when it is needed
+
 
 def rooms() -> Path:
     """Return the folder that holds `agents`, `tools`, `prompts` and `evals`."""
@@ -22,6 +24,12 @@ def main() -> None:
     # First on the path, so that a package of the same name in site-packages or in the current
     # folder does not win. Children made by multiprocessing receive the path as it is here.
     sys.path.insert(0, str(rooms()))
-    from agents.cli import main as command_line
+    from agents import interrupts
 
+    interrupts.listen()
+    try:
+        from agents.cli import main as command_line
+    except KeyboardInterrupt:
+        sys.stderr.write("error    Interrupted.\n")
+        raise SystemExit(INTERRUPTED) from None
     raise SystemExit(command_line())
