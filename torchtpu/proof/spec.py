@@ -58,7 +58,12 @@ class Proof:
             _STEPS: str(self.record_steps),
             _BACKWARDS: "" if self.most_backwards is None else str(self.most_backwards),
         }
-        return {name: value for name, value in values.items() if value}
+        chosen = {name: value for name, value in values.items() if value}
+        if self.oracle:
+            # Compiled scripts look torch's functions up by identity, and ours stand in their place.
+            chosen["PYTORCH_JIT"] = "0"
+        # Both sides run operator by operator, and walk sets in the same order.
+        return {**chosen, "TORCHDYNAMO_DISABLE": "1", "PYTHONHASHSEED": "0"}
 
     @staticmethod
     def read(variables: Mapping[str, str]) -> Proof | None:

@@ -1,0 +1,110 @@
+"""A TPU's default matrix numerics on the CPU: float32 operands are rounded to bfloat16, sums stay float32.
+
+The same operators, operands and gradients as on a simulated device with TPU numerics
+(`torchtpu.simulator.substitutes.matrix_numerics`). A program that asks for high or highest float32 matrix
+precision keeps float32.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from torchtpu.proof import wrapping
+from torchtpu.proof.kernels import Kernels
+
+# Positions of the matrix operands among the positional arguments; every overload the CPU has is meant.
+_OPERANDS = {
+    "mm": (0, 1),
+    "mm.out": (0, 1),
+    "bmm": (0, 1),
+    "bmm.out": (0, 1),
+    "addmm": (1, 2),
+    "addmm_": (1, 2),
+    "addmm.out": (1, 2),
+    "baddbmm": (1, 2),
+    "baddbmm_": (1, 2),
+    "baddbmm.out": (1, 2),
+    "addbmm": (1, 2),
+    "addbmm_": (1, 2),
+    "addbmm.out": (1, 2),
+    "addmv": (1, 2),
+    "addmv_": (1, 2),
+    "addmv.out": (1, 2),
+    "_addmm_activation": (1, 2),
+    "_addmm_activation.out": (1, 2),
+    "dot": (0, 1),
+    "vdot": (0, 1),
+    "convolution": (0, 1),
+    "_grouped_mm": (0, 1),
+    "_scaled_dot_product_flash_attention_for_cpu": (0, 1, 2),
+    "_scaled_dot_product_flash_attention_for_cpu_backward": (0, 1, 2, 3),
+}
+# Operands to round, and the position of the output mask whose last entry is the bias, a plain sum.
+_BACKWARD = {"convolution_backward": ((0, 1, 2), 10)}
+
+_kept: list[Any] = []
+
+
+class _Rounding:
+    def __init__(self, torch: Any) -> None:
+        self.torch = torch
+        self.asked_for_more = False
+
+    def value(self, operand: Any) -> Any:
+        """Returns a float32 tensor rounded to bfloat16; anything else as it is."""
+        if isinstance(operand, self.torch.Tensor) and operand.dtype == self.torch.float32:
+            return operand.to(self.torch.bfloat16).to(self.torch.float32)
+        return operand
+
+    def forward(self, original: Callable[..., Any], operands: tuple[int, ...]) -> Callable[..., Any]:
+        """An operator with rounded operands."""
+
+        def kernel(*args: Any, **kwargs: Any) -> Any:
+            if self.asked_for_more:
+                return original(*args, **kwargs)
+            return original(*(self.value(a) if i in operands else a for i, a in enumerate(args)), **kwargs)
+
+        return kernel
+
+    def backward(self, original: Callable[..., Any], operands: tuple[int, ...], mask: int) -> Callable[..., Any]:
+        """A gradient with rounded operands, that of the bias excepted."""
+
+        def kernel(*args: Any) -> Any:
+            if self.asked_for_more:
+                return original(*args)
+            replaced = [self.value(a) if i in operands else a for i, a in enumerate(args)]
+            *products, bias = args[mask]
+            replaced[mask] = [*products, False]
+            grads = original(*replaced) if any(products) else (None, None, None)
+            if not bias:
+                return grads
+            plain = list(args)
+            plain[mask] = [False, False, True]
+            return (*grads[:2], original(*plain)[2])
+
+        return kernel
+
+    def watch(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """``set_float32_matmul_precision``."""
+
+        def set_precision(precision: str) -> None:
+            original(precision)
+            self.asked_for_more = precision != "medium"
+
+        return set_precision
+
+
+def install(torch: Any) -> None:
+    """Rounds the operands of every matrix product on the CPU from here on."""
+    kernels, rounding = Kernels(torch), _Rounding(torch)
+    _kept.append(kernels)
+    wrapping.over(torch, "set_float32_matmul_precision", rounding.watch)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Warning only once for all operators")
+        for name, operands in _OPERANDS.items():
+            if kernels.reaches(name, "CPU"):
+                kernels.put(name, rounding.forward(kernels.original(name, "CPU"), operands), "CPU")
+        for name, (positions, mask) in _BACKWARD.items():
+            kernels.put(name, rounding.backward(kernels.original(name, "CPU"), positions, mask), "CPU")

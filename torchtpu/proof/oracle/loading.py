@@ -1,0 +1,58 @@
+"""Loading: checkpoints come to the CPU whatever device they name, and loaders pin nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torchtpu.proof import wrapping
+from torchtpu.proof.oracle import placement
+from torchtpu.proof.oracle.placement import HOST
+
+
+def _load(original: Callable[..., Any]) -> Callable[..., Any]:
+    def load(f: Any, map_location: Any = None, *args: Any, **kwargs: Any) -> Any:
+        place = None if callable(map_location) or isinstance(map_location, dict) else placement.read(map_location)
+        # What was saved on a GPU names it, and there is none here.
+        where = map_location if callable(map_location) or _elsewhere(map_location) else placement._cpu
+        loaded = original(f, where, *args, **kwargs)
+        return loaded if place is None else placement.put_all(loaded, place)
+
+    return load
+
+
+def _elsewhere(map_location: Any) -> bool:
+    return not isinstance(map_location, dict) and map_location is not None and placement.read(map_location) is None
+
+
+def _hook_storages(torch: Any) -> None:
+    for kind in (torch.UntypedStorage, torch.TypedStorage):
+        kind.cuda = lambda self, device=None, non_blocking=False: self  # noqa: ARG005  torch's signature
+        kind.pin_memory = lambda self, device=None: self  # noqa: ARG005
+
+
+def _loader(original: Callable[..., Any]) -> Callable[..., Any]:
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        self.pin_memory = False
+
+    return init
+
+
+def _batch(original: Callable[..., Any]) -> Callable[..., Any]:
+    def following(self: Any) -> Any:
+        return placement.put_all(original(self), HOST)
+
+    return following
+
+
+def install(torch: Any) -> None:
+    """Changes torch.load, storages and DataLoader."""
+    from torch.utils.data import dataloader
+
+    for module in (torch, torch.serialization):
+        wrapping.over(module, "load", _load)
+    wrapping.over(torch.jit, "load", _load)
+    _hook_storages(torch)
+    wrapping.over(dataloader.DataLoader, "__init__", _loader)
+    wrapping.over(dataloader._BaseDataLoaderIter, "__next__", _batch)

@@ -1,0 +1,57 @@
+"""Makes this process a run of a comparison, as its environment says, right after torch has been imported."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import Any
+
+from torchtpu.proof.spec import Proof
+
+_done: set[str] = set()
+
+
+def _first(what: str) -> bool:
+    # A process may become a program after it has imported torch, and is then begun again.
+    if what in _done:
+        return False
+    _done.add(what)
+    return True
+
+
+def alias(torch: Any) -> None:
+    """Makes ``cuda`` an alias of the CPU where this run is the oracle's; for every process of the workload."""
+    proof = Proof.read(os.environ)
+    if proof is not None and proof.oracle and _first("alias"):
+        from torchtpu.proof import oracle
+
+        oracle.install(torch)
+
+
+def begin(torch: Any) -> None:
+    """Installs the rest in a process that computes; the device, where there is one, is up."""
+    proof = Proof.read(os.environ)
+    if proof is None or not _first("begin"):
+        return
+    if proof.seed is not None:
+        from torchtpu.proof import seeding
+
+        seeding.seed(torch, proof.seed)
+    if proof.draws:
+        from torchtpu.proof import draws
+
+        draws.install(torch)
+    if proof.precision != "own":
+        from torchtpu.proof import precision
+
+        precision.install(torch)
+    if proof.numerics_on_cpu:
+        from torchtpu.proof import numerics
+
+        numerics.install(torch)
+    if proof.jitter is not None:
+        from torchtpu.proof import jitter
+
+        jitter.install(torch, proof.jitter)
+    if proof.record is not None:
+        importlib.import_module("torchtpu.proof.recorder").install(proof)
