@@ -10,7 +10,6 @@ from types import ModuleType
 
 from torchtpu import kinds
 from torchtpu.inject import children, failures, imports, processes, steps, warned, writer
-from torchtpu.proof import start as proof
 
 
 def _guard(name: str, action: Callable[[], None]) -> None:
@@ -39,12 +38,10 @@ def _bring_up() -> None:
 
 
 def _after_torch(torch: ModuleType) -> None:
-    _guard("oracle", lambda: proof.alias(torch))
     if processes.role() != processes.PROGRAM:
         return
     _guard("step recorder", lambda: steps.install(torch))
     _guard("device", _bring_up)
-    _guard("proof", lambda: proof.begin(torch))
 
 
 def _became_program() -> None:
