@@ -9,7 +9,8 @@ from collections.abc import Callable
 from types import ModuleType
 
 from torchtpu import kinds
-from torchtpu.inject import children, failures, imports, processes, steps, warned, writer
+from torchtpu.inject import children, failures, imports, loaded, processes, steps, warned, writer
+from torchtpu.proof import start as proof
 
 
 def _guard(name: str, action: Callable[[], None]) -> None:
@@ -38,10 +39,13 @@ def _bring_up() -> None:
 
 
 def _after_torch(torch: ModuleType) -> None:
+    _guard("oracle", lambda: proof.alias(torch))
     if processes.role() != processes.PROGRAM:
         return
+    _guard("recorder", lambda: proof.record(torch))
     _guard("step recorder", lambda: steps.install(torch))
     _guard("device", _bring_up)
+    _guard("proof", lambda: proof.begin(torch))
 
 
 def _became_program() -> None:
@@ -61,5 +65,6 @@ def begin() -> None:
     _guard("failures", lambda: failures.install(role))
     _guard("warnings", warned.install)
     _guard("children", children.install)
+    _guard("loaded", loaded.install)
     processes.when_program(_became_program)
     imports.after_import("torch", _after_torch)
