@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from typing import Any
 
@@ -26,6 +25,15 @@ def alias(torch: Any) -> None:
         from torchtpu.proof import oracle
 
         oracle.install(torch)
+
+
+def record(_torch: Any) -> None:
+    """Installs the recorder, whose hooks must come before those that end the program after its last step."""
+    proof = Proof.read(os.environ)
+    if proof is not None and proof.record is not None and _first("record"):
+        from torchtpu.proof import recorder
+
+        recorder.install(proof)
 
 
 def begin(torch: Any) -> None:
@@ -53,5 +61,3 @@ def begin(torch: Any) -> None:
         from torchtpu.proof import jitter
 
         jitter.install(torch, proof.jitter)
-    if proof.record is not None:
-        importlib.import_module("torchtpu.proof.recorder").install(proof)
