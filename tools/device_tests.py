@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 
+from tools.edits import Edit
 from tools.guards import dotted
 from tools.literals import DEVICE_WORD, placements
 from tools.module import Module, string
@@ -51,6 +52,28 @@ def type_text(module: Module, test: ast.expr, torch_device: str) -> str | None:
     if name is None or not DEVICE_WORD.search(last) or _NO_DEVICE.search(last):
         return None
     return f"{torch_device}({module.text(device)}).type"
+
+
+def off_cpu(module: Module, test: ast.expr, kind: str, quote: str) -> Edit:
+    """An edit that asks for any device that computes and is not the CPU, in place of a test for CUDA.
+
+    A tensor on "meta" computes nothing, so it goes the CPU's way, as it did. ``not`` before the test becomes part of it.
+
+    Args:
+        module: the file.
+        test: what is replaced.
+        kind: the device type, as text.
+        quote: the quotes to write.
+    """
+    hosts = f"({quote}cpu{quote}, {quote}meta{quote})"
+    parent = module.parent(test)
+    if isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not):
+        return module.replace(parent, _as_operand(module, parent, f"{kind} in {hosts}"))
+    return module.replace(test, _as_operand(module, test, f"{kind} not in {hosts}"))
+
+
+def _as_operand(module: Module, node: ast.expr, text: str) -> str:
+    return f"({text})" if isinstance(module.parent(node), ast.UnaryOp | ast.Compare | ast.BinOp) else text
 
 
 def places(module: Module, region: Iterable[ast.AST], *, autocast: bool = False) -> bool:

@@ -6,6 +6,7 @@ import ast
 import re
 import weakref
 
+from tools.absence import stands_in
 from tools.module import Module, string
 
 _LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
@@ -26,7 +27,7 @@ def is_cuda_test(module: Module, test: ast.expr, *, flags: bool = True) -> bool:
     if isinstance(test, ast.IfExp):  # `True if torch.cuda.is_available() else False`
         return _is_constant(test.body, True) and _is_constant(test.orelse, False) and is_cuda_test(module, test.test)
     if isinstance(test, ast.Call):
-        return module.qualify(test.func) in _CUDA_PREDICATES or _is_prefix_test(test)
+        return module.qualify(test.func) in _CUDA_PREDICATES or _is_prefix_test(test) or is_named_test(module, test)
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
         return _is_comparison(module, test)
     if isinstance(test, ast.Attribute) and (test.attr == "is_cuda" or module.qualify(test) == "torch.version.cuda"):
@@ -39,6 +40,20 @@ def _is_constant(node: ast.expr, value: bool) -> bool:
 
 
 _CUDA_PREDICATES = frozenset({"torch.cuda.is_available", "torch.cuda.device_count", "torch.cuda.is_bf16_supported"})
+
+
+_NAMED = re.compile(
+    r"_*(is|has|have)_(torch_|pytorch_)?cuda(_\w+)?|_*(use|using|with)_cuda|_*(torch_)?cuda_(is_)?(available|enabled|present)"
+)
+_CUDA_CLASS = re.compile(r"CUDA|Cuda(?![a-z])")
+
+
+def is_named_test(module: Module, call: ast.Call) -> bool:
+    """Whether a call asks for CUDA through a function of the user's own, or for a class that is named for it."""
+    name = (dotted(call.func) or "").rpartition(".")[2]
+    if name == "isinstance" and len(call.args) == 2:
+        return bool(_CUDA_CLASS.search((dotted(call.args[1]) or "").rpartition(".")[2]))
+    return bool(_NAMED.fullmatch(name)) and not (module.qualify(call.func) or "").startswith("torch.")
 
 
 def _is_prefix_test(call: ast.Call) -> bool:
@@ -114,33 +129,62 @@ def dotted(node: ast.AST) -> str | None:
 
 
 def on_cuda_path(module: Module, node: ast.AST) -> bool:
-    """Whether ``node`` runs only where CUDA is in use, by the tests around and before it in its function."""
+    """Whether ``node`` is to stay as it is: it runs where CUDA is in use, or for a PyTorch that lacks what replaces it.
+
+    The first is told by the tests around and before it, by a method or class that is named for CUDA, and by a test for
+    ``("cpu", "cuda")`` that a fix wrote; the second by ``tools.absence``.
+    """
     child = node
     for parent in module.ancestors(node):
-        if _guards(module, parent, child) or _after_exit(module, parent, child):
+        if _guards(module, parent, child) or _after_exit(module, parent, child) or _named_for_cuda(parent):
             return True
         if isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and _skipped_without_cuda(
             module, parent
         ):
             return True
         child = parent
+    return stands_in(module, node)
+
+
+def _named_for_cuda(holder: ast.AST) -> bool:
+    """Whether it is a ``cuda`` method, or one class of several: ``class CUDAAccelerator(Accelerator)``."""
+    if isinstance(holder, ast.FunctionDef):
+        return holder.name == "cuda"
+    if isinstance(holder, ast.ClassDef) and _CUDA_CLASS.search(holder.name):
+        bases = [(dotted(base) or "").rpartition(".")[2] for base in holder.bases]
+        return any(base and _CUDA_CLASS.sub("", holder.name).endswith(base) for base in bases)
     return False
+
+
+def only_cpu_or_cuda(test: ast.expr, outcome: bool = True) -> bool:
+    """Whether a test that comes out so leaves the CPU and CUDA only: ``DEVICE_TYPE in ("cpu", "cuda")``."""
+    return (
+        isinstance(test, ast.Compare)
+        and len(test.ops) == 1
+        and isinstance(test.ops[0], ast.In if outcome else ast.NotIn)
+        and isinstance(choices := test.comparators[0], ast.Tuple | ast.List | ast.Set)
+        and {"cpu", "cuda"} == {string(c) for c in choices.elts}
+    )
 
 
 def _guards(module: Module, parent: ast.AST, child: ast.AST) -> bool:
     if isinstance(parent, ast.If):
         if child in parent.body:
-            return is_cuda_test(module, parent.test)
-        return child in parent.orelse and is_no_cuda_test(module, parent.test)
+            return is_cuda_test(module, parent.test) or only_cpu_or_cuda(parent.test)
+        return child in parent.orelse and _not_elsewhere(module, parent.test)
     if isinstance(parent, ast.IfExp):
         if child is parent.body:
-            return is_cuda_test(module, parent.test)
-        return child is parent.orelse and is_no_cuda_test(module, parent.test)
+            return is_cuda_test(module, parent.test) or only_cpu_or_cuda(parent.test)
+        return child is parent.orelse and _not_elsewhere(module, parent.test)
     if isinstance(parent, ast.BoolOp) and child in parent.values:
         before = parent.values[: parent.values.index(child)]
         check = is_cuda_test if isinstance(parent.op, ast.And) else is_no_cuda_test
         return any(check(module, value) for value in before)
     return False
+
+
+def _not_elsewhere(module: Module, test: ast.expr) -> bool:
+    return is_no_cuda_test(module, test) or only_cpu_or_cuda(test, False)
 
 
 def _after_exit(module: Module, parent: ast.AST, child: ast.AST) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.device_tests import places, replicates
-from tools.edits import Edit, Fix
+from tools.device_tests import off_cpu, places, replicates
+from tools.edits import Fix
 from tools.guards import dotted, on_cuda_path
 from tools.literals import is_cuda_literal, legacy_type
 from tools.module import Module, string
@@ -16,7 +16,7 @@ from tools.rules.base import Invalid, Match, PythonRule
 class TestTensorDevice(PythonRule):
     """``if x.is_cuda: y = y.cuda()`` leaves ``y`` behind on any other accelerator.
 
-    The test becomes ``x.device.type != "cpu"``, and ``"cuda" if x.is_cuda else "cpu"`` becomes ``x.device.type``. Tests that
+    The test becomes ``x.device.type not in ("cpu", "meta")``, and ``"cuda" if x.is_cuda else "cpu"`` becomes ``x.device.type``. Tests that
     choose CUDA kernels, DataParallel or other CUDA-only code stay.
 
     Not covered: answers kept in an attribute or handed to other functions.
@@ -37,7 +37,13 @@ class TestTensorDevice(PythonRule):
     INVALID = (
         Invalid(
             "import torch\nif x.is_cuda:\n    mask = mask.cuda()\n",
-            "import torch\nif x.device.type != 'cpu':\n    mask = mask.cuda()\n",
+            "import torch\nif x.device.type not in ('cpu', 'meta'):\n    mask = mask.cuda()\n",
+        ),
+        Invalid(
+            "import torch\ny = y if not x.is_cuda else y.cuda()\nif not x.is_cuda and fast:\n    f()\nelse:\n    y = y.cuda()\n",
+            "import torch\ny = y if x.device.type in ('cpu', 'meta') else y.cuda()\n"
+            "if x.device.type in ('cpu', 'meta') and fast:\n    f()\nelse:\n    y = y.cuda()\n",
+            count=2,
         ),
         Invalid(
             'import torch\ndevice = torch.device("cuda" if x.is_cuda else "cpu")\n',
@@ -45,11 +51,11 @@ class TestTensorDevice(PythonRule):
         ),
         Invalid(
             'import torch\nuse_cuda = next(m.parameters()).is_cuda\nx = x.cuda() if use_cuda else x\nname = "a"\n',
-            'import torch\nuse_cuda = next(m.parameters()).device.type != "cpu"\nx = x.cuda() if use_cuda else x\nname = "a"\n',
+            'import torch\nuse_cuda = next(m.parameters()).device.type not in ("cpu", "meta")\nx = x.cuda() if use_cuda else x\nname = "a"\n',
         ),
         Invalid(
             "import torch\nt = torch.cuda.FloatTensor if x.is_cuda else torch.FloatTensor\n",
-            "import torch\nt = torch.cuda.FloatTensor if x.device.type != 'cpu' else torch.FloatTensor\n",
+            "import torch\nt = torch.cuda.FloatTensor if x.device.type not in ('cpu', 'meta') else torch.FloatTensor\n",
         ),
     )
 
@@ -63,12 +69,13 @@ class TestTensorDevice(PythonRule):
                 edit = module.replace(choice, f"{module.text(node.value)}.device.type")
                 yield Match(*module.span(choice), fix=Fix((edit,)))
             elif self._decides(module, node):
-                yield Match(*module.span(node), fix=Fix((_not_cpu(module, node),)))
+                kind = f"{module.text(node.value)}.device.type"
+                yield Match(*module.span(node), fix=Fix((off_cpu(module, node, kind, _quote(module)),)))
 
     def _decides(self, module: Module, node: ast.Attribute) -> bool:
         holder = next((a for a in module.ancestors(node) if isinstance(a, ast.If | ast.IfExp | ast.stmt)), None)
         if isinstance(holder, ast.If | ast.IfExp):
-            region = holder.body if isinstance(holder, ast.If) else [holder.body]
+            region = _moved_in(module, holder, node)
             if (
                 node not in ast.walk(holder.test)
                 or replicates(module, region)
@@ -82,6 +89,14 @@ class TestTensorDevice(PythonRule):
         return False
 
 
+def _moved_in(module: Module, holder: ast.If | ast.IfExp, node: ast.Attribute) -> list[ast.AST]:
+    """What stands under the test, and for ``not x.is_cuda`` under its opposite too."""
+    body: list[ast.AST] = [*holder.body] if isinstance(holder, ast.If) else [holder.body]
+    if isinstance(module.parent(node), ast.UnaryOp):
+        body += [*holder.orelse] if isinstance(holder, ast.If) else [holder.orelse]
+    return body
+
+
 def _branches(module: Module, flags: set[str]) -> Iterator[list[ast.AST]]:
     for branch in module.nodes(ast.If):
         if dotted(branch.test) in flags:
@@ -93,13 +108,6 @@ def _branches(module: Module, flags: set[str]) -> Iterator[list[ast.AST]]:
 
 def _is_type(choice: ast.IfExp) -> bool:
     return is_cuda_literal(choice.body) and string(choice.body) == "cuda" and string(choice.orelse) == "cpu"
-
-
-def _not_cpu(module: Module, node: ast.Attribute) -> Edit:
-    quote = _quote(module)
-    text = f"{module.text(node.value)}.device.type != {quote}cpu{quote}"
-    parent = module.parent(node)
-    return module.replace(node, f"({text})" if isinstance(parent, ast.UnaryOp | ast.Compare) else text)
 
 
 def _quote(module: Module) -> str:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from tools.cuda_calls import imported
-from tools.device_tests import compared_device, conjuncts, places, replicates, type_text
+from tools.device_tests import compared_device, conjuncts, off_cpu, places, replicates, type_text
 from tools.findings import Grade
 from tools.guards import on_cuda_path
 from tools.literals import is_cuda_literal
@@ -20,7 +20,8 @@ _NOTE = "a device with an index, such as 'cuda:1', did not pass the old test and
 class CompareDeviceType(PythonRule):
     """``if device.type == "cuda":`` around ``.to(device)`` or autocast passes every other accelerator over.
 
-    Where the other branch does not place anything either, the test becomes ``device.type != "cpu"``. Tests for real
+    Where the other branch does not place anything either, the test becomes
+    ``device.type not in ("cpu", "meta")``: a tensor on "meta" goes the CPU's way, as it did. Tests for real
     CUDA features (pinned memory with an else branch that moves too, fused optimizers, cuDNN, DataParallel) stay.
 
     Not covered: comparisons kept in a variable, and other spellings than ``==``, ``in`` and ``startswith``.
@@ -44,24 +45,24 @@ class CompareDeviceType(PythonRule):
     INVALID = (
         Invalid(
             "import torch\nif device.type == 'cuda':\n    model = model.to(device)\n",
-            "import torch\nif device.type != 'cpu':\n    model = model.to(device)\n",
+            "import torch\nif device.type not in ('cpu', 'meta'):\n    model = model.to(device)\n",
         ),
         Invalid(
             'import torch\nif args.fast and "cuda" in args.device:\n    model.cuda()\n',
-            'import torch\nif args.fast and torch.device(args.device).type != "cpu":\n    model.cuda()\n',
+            'import torch\nif args.fast and torch.device(args.device).type not in ("cpu", "meta"):\n    model.cuda()\n',
         ),
         Invalid(
             "import torch\nctx = torch.autocast(device_type=kind) if kind_device == 'cuda' else nullcontext()\n",
-            "import torch\nctx = torch.autocast(device_type=kind) if torch.device(kind_device).type != 'cpu' else nullcontext()\n",
+            "import torch\nctx = torch.autocast(device_type=kind) if torch.device(kind_device).type not in ('cpu', 'meta') else nullcontext()\n",
         ),
         Invalid(
             "import torch\ndevice = 'cuda:1'\nif device == 'cuda':\n    x = x.to(device)\n",
-            "import torch\ndevice = 'cuda:1'\nif torch.device(device).type != 'cpu':\n    x = x.to(device)\n",
+            "import torch\ndevice = 'cuda:1'\nif torch.device(device).type not in ('cpu', 'meta'):\n    x = x.to(device)\n",
             unsafe=True,
         ),
         Invalid(
             "import torch\nx = x.to(dev) if str(dev).startswith('cuda') else x\n",
-            "import torch\nx = x.to(dev) if torch.device(dev).type != 'cpu' else x\n",
+            "import torch\nx = x.to(dev) if torch.device(dev).type not in ('cpu', 'meta') else x\n",
         ),
     )
 
@@ -82,7 +83,7 @@ class CompareDeviceType(PythonRule):
                 text = type_text(module, test, spell(module, "torch.device"))
                 if text is not None:
                     quote = _quote(module, test)
-                    edit = module.replace(test, f"{text} != {quote}cpu{quote}")
+                    edit = off_cpu(module, test, text, quote)
                     doubt = _is_whole_name(test) and "cuda:" in module.source.text
                     grade, note = (Grade.UNSAFE, _NOTE) if doubt else (None, None)
                     yield Match(

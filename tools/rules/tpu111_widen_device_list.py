@@ -20,7 +20,7 @@ _CHECK = (
 class WidenDeviceList(PythonRule):
     """``device.type in ("cuda", "mtia")`` sends every other accelerator down the CPU's branch without a word.
 
-    Where the list holds accelerators only and the type of a device is compared, ``!= "cpu"`` says the same for all of them;
+    Where the list holds accelerators only and the type of a device is compared, ``not in ("cpu", "meta")`` says the same for all of them;
     the fix is unsafe, because the list may have been meant as it is. A list with the CPU in it, where the program
     stops for anything else, is left to a person.
 
@@ -42,9 +42,9 @@ class WidenDeviceList(PythonRule):
     )
     INVALID = (
         Invalid(
-            "if x.device.type in ('cuda', 'mtia'):\n    f()\n", "if x.device.type != 'cpu':\n    f()\n", unsafe=True
+            "if x.device.type in ('cuda', 'mtia'):\n    f()\n", "if x.device.type not in ('cpu', 'meta'):\n    f()\n", unsafe=True
         ),
-        Invalid('hbm = dev.type not in {"cuda", "xpu"} and big\n', 'hbm = dev.type == "cpu" and big\n', unsafe=True),
+        Invalid('hbm = dev.type not in {"cuda", "xpu"} and big\n', 'hbm = dev.type in ("cpu", "meta") and big\n', unsafe=True),
         Invalid("assert device in ['cpu', 'cuda']\n", None),
     )
 
@@ -61,8 +61,9 @@ class WidenDeviceList(PythonRule):
             is_type = isinstance(test.left, ast.Attribute) and test.left.attr == "type"
             if is_type and not names & {"cpu", "meta"}:
                 quote = module.text(next(n for n in ast.walk(test.comparators[0]) if isinstance(n, ast.Constant)))[-1]
-                sign = "!=" if isinstance(test.ops[0], ast.In) else "=="
-                edit = module.replace(test, f"{module.text(test.left)} {sign} {quote}cpu{quote}")
+                sign = "not in" if isinstance(test.ops[0], ast.In) else "in"
+                hosts = f"({quote}cpu{quote}, {quote}meta{quote})"
+                edit = module.replace(test, f"{module.text(test.left)} {sign} {hosts}")
                 yield Match(*module.span(test), fix=Fix((edit,)), grade=Grade.UNSAFE)
             elif "cpu" not in names or _refuses(module, test):
                 yield Match(*module.span(test), note=_CHECK)

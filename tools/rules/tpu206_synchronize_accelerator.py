@@ -58,7 +58,7 @@ class SynchronizeAccelerator(PythonRule):
         ),
         Invalid(
             "import torch\nif device_type == 'cuda':\n    torch.cuda.synchronize()  # wait\n",
-            "import torch\nif device_type != 'cpu':\n    torch.accelerator.synchronize()  # wait\n",
+            "import torch\nif device_type not in ('cpu', 'meta'):\n    torch.accelerator.synchronize()  # wait\n",
         ),
         Invalid(
             "import torch\nif torch.cuda.is_available():\n    torch.cuda.synchronize(device)\n",
@@ -157,7 +157,7 @@ def _any_accelerator(module: Module, test: ast.expr) -> str | None:
         for literal, other in ((test.comparators[0], test.left), (test.left, test.comparators[0])):
             if string(literal) == "cuda":
                 quote = module.text(literal)[-1]
-                return f"{module.text(other)} != {quote}cpu{quote}"
+                return f"{module.text(other)} not in ({quote}cpu{quote}, {quote}meta{quote})"
     if isinstance(test, ast.Call | ast.Compare) or dotted(test):
         return f"{spell(module, AVAILABLE)}()"
     return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from tools.device_tests import off_cpu
 from tools.edits import Fix
 from tools.guards import on_cuda_path
 from tools.module import Module, string
@@ -14,7 +15,7 @@ from tools.rules.base import Invalid, Match, PythonRule
 class FetchFromAnyDevice(PythonRule):
     """``if x.is_cuda: x = x.cpu()`` leaves a TPU's tensor where it is, and what follows wants it on the CPU.
 
-    The test becomes ``x.device.type != "cpu"``: on CUDA and on the CPU it is what it was.
+    The test becomes ``x.device.type not in ("cpu", "meta")``: on CUDA and on the CPU it is what it was.
 
     Not covered: branches that do more than fetch the tensor they test.
     """
@@ -31,14 +32,14 @@ class FetchFromAnyDevice(PythonRule):
         "y = x.cpu() if x.device.type == 'mps' else x\n",
     )
     INVALID = (
-        Invalid("if x.is_cuda:\n    x = x.cpu()\n", 'if x.device.type != "cpu":\n    x = x.cpu()\n'),
+        Invalid("if x.is_cuda:\n    x = x.cpu()\n", 'if x.device.type not in ("cpu", "meta"):\n    x = x.cpu()\n'),
         Invalid(
             "y = t.cpu().numpy() if t.device.type == 'cuda' else t.numpy()\n",
-            "y = t.cpu().numpy() if t.device.type != 'cpu' else t.numpy()\n",
+            "y = t.cpu().numpy() if t.device.type not in ('cpu', 'meta') else t.numpy()\n",
         ),
         Invalid(
             "state = {k: (v.detach().cpu() if v.is_cuda else v) for k, v in state.items()}\n",
-            'state = {k: (v.detach().cpu() if v.device.type != "cpu" else v) for k, v in state.items()}\n',
+            'state = {k: (v.detach().cpu() if v.device.type not in ("cpu", "meta") else v) for k, v in state.items()}\n',
         ),
     )
 
@@ -50,7 +51,7 @@ class FetchFromAnyDevice(PythonRule):
             if subject is None or on_cuda_path(module, branch) or not _only_fetches(module, branch, subject):
                 continue
             quote = "'" if "'" in module.text(branch.test) else '"'
-            edit = module.replace(branch.test, f"{subject}.device.type != {quote}cpu{quote}")
+            edit = off_cpu(module, branch.test, f"{subject}.device.type", quote)
             yield Match(*module.span(branch.test), fix=Fix((edit,)))
 
 
