@@ -52,7 +52,7 @@ class Recorder:
         self.detailed = detailed
         self.limit = limit
         self.most_backwards = most_backwards
-        self.step = 1
+        self.step, self.made = 1, 0
         self.counts: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self.numbers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self.calls: dict[tuple[str, str], int] = {}
@@ -210,6 +210,7 @@ class Recorder:
     def after_step(self, optimizer: Any) -> None:
         """After an optimizer has changed parameters."""
         count = self.counts[optimizer] = self.counts.get(optimizer, 0) + 1
+        self.made = max(self.made, count)
         if self._is_detailed(count):
             self._state("state", count, optimizer, self._named(optimizer))
         if count >= self.step:
@@ -267,7 +268,7 @@ class Recorder:
         if self.step <= self.detailed:
             self._write_calls()
         self.store.write(
-            "end", steps=max(self.counts.values(), default=0), backwards=self.backwards, lost=self.store.lost,
+            "end", steps=self.made, backwards=self.backwards, lost=self.store.lost,
             bytes=self.store.bytes, seconds=round(self.seconds, 3), broken=self.broken,
         )  # fmt: skip
 
@@ -335,7 +336,7 @@ def _places(module: nn.Module) -> dict[str, Any]:
     return {"defined": source, "called": frames.caller()}
 
 
-def install(proof: Proof) -> Recorder | None:
+def install(module: Any, proof: Proof) -> Recorder | None:
     """Starts recording in this process, where the comparison asks for it; before the hooks that end a program."""
     from torch.optim import optimizer as optimizers
 
@@ -349,7 +350,7 @@ def install(proof: Proof) -> Recorder | None:
     before, after = recorder.safely(recorder.before_step), recorder.safely(recorder.after_step)
     optimizers.register_optimizer_step_pre_hook(lambda optimizer, *_: before(optimizer))
     optimizers.register_optimizer_step_post_hook(lambda optimizer, *_: after(optimizer))
-    _hook_backward(torch, recorder.safely(recorder.backward))
+    _hook_backward(module, recorder.safely(recorder.backward))
     # Runs before every atexit function, while the device is still there.
     threading._register_atexit(recorder.finish)  # type: ignore[attr-defined]
     return recorder

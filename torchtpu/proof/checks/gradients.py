@@ -1,0 +1,129 @@
+"""Compares gradients of module outputs and of parameters, and finds where they first part on the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+
+from torchtpu.proof.checks.forward import told
+from torchtpu.proof.compare import GRADIENTS, Figures, Problem, Sides
+from torchtpu.proof.ratio import Error, Units
+from torchtpu.proof.recording import Gradient, Recording, Step, Tensor
+
+
+def check(sides: Sides, figures: dict[str, Figures]) -> list[Problem]:
+    """The problems of the backward pass."""
+    found = [*_unset(sides), *_degenerate(sides)] if sides.strict else []
+    inner = list(_inner(sides, figures[GRADIENTS]))
+    outer = list(_parameters(sides, figures[GRADIENTS], after_backward=not inner and not found))
+    return [*found, *inner, *outer]
+
+
+def _pairs(sides: Sides) -> Iterator[tuple[Step, Step]]:
+    theirs = {(step.optimizer, step.count): step for step in sides.candidate.steps}
+    for step in sides.reference.steps:
+        other = theirs.get((step.optimizer, step.count))
+        if other is not None:
+            yield step, other
+
+
+def _unset(sides: Sides) -> Iterator[Problem]:
+    for step, other in _pairs(sides):
+        known = {*step.gradients, *step.unset}
+        lost = [name for name in other.unset if name in known and name not in step.unset]
+        won = [name for name in step.unset if name not in other.unset and name in {*other.gradients, *other.unset}]
+        if lost or won:
+            names, said = (
+                (lost, "no gradient reaches") if lost else (won, "a gradient reaches, unlike in the original,")
+            )
+            place = sides.place(names[0].rpartition(".")[0])
+            said = f"{said} {names[0]}" + (f" and {len(names) - 1} more" if len(names) > 1 else "")
+            yield Problem(GRADIENTS, "structure", f"{said} at step {step.number}", names[0], place, step.number)
+            return
+
+
+def _degenerate(sides: Sides) -> Iterator[Problem]:
+    steps = [pair for pair in _pairs(sides) if pair[0].gradients]
+    if steps and all(_nothing(step) and _nothing(other) for step, other in steps):
+        yield Problem(GRADIENTS, "degenerate", "every gradient is zero or not finite in both: it proves nothing")
+
+
+def _nothing(step: Step) -> bool:
+    return all(tensor.degenerate in ("zero", "not finite") for tensor in step.gradients.values())
+
+
+def _inner(sides: Sides, figures: Figures) -> Iterator[Problem]:
+    theirs = {gradient.key: gradient for gradient in sides.candidate.gradients}
+    first: Problem | None = None
+    before: Gradient | None = None
+    units: dict[int, Units] = {}
+    for gradient in sides.reference.gradients:
+        other = theirs.get(gradient.key)
+        if other is None:
+            if first is None and sides.strict and gradient.occurrence == 1:
+                first = _lost(sides, gradient)
+            continue
+        if not gradient.value.is_float:
+            continue
+        if gradient.step not in units:
+            units[gradient.step] = _units(sides, gradient.step)
+        error = units[gradient.step].error(gradient.key, other.value)
+        figures.saw(error.ratio, error.relative, f"output of {gradient.name}, step {gradient.step}")
+        if first is None and error.ratio > sides.limit:
+            first = _parted(sides, gradient, before, error)
+        before = gradient
+    if first is not None:
+        yield first
+
+
+def _lost(sides: Sides, gradient: Gradient) -> Problem | None:
+    called = any(c.name == gradient.name and c.step == gradient.step for c in sides.candidate.calls)
+    if not called:
+        return None
+    said = f"no gradient reaches the output of {sides.described(gradient.name)} at step {gradient.step}"
+    return Problem(GRADIENTS, "structure", said, gradient.name, sides.place(gradient.name), gradient.step)
+
+
+def _parted(sides: Sides, gradient: Gradient, before: Gradient | None, error: Error) -> Problem:
+    since = f"; that of {before.name}, just before it on the way back, is not" if before else ""
+    said = (
+        f"the gradient of the output of {sides.described(gradient.name)} is off at step {gradient.step}:"
+        f" {told(error)}{since}"
+    )
+    return Problem(GRADIENTS, "error", said, gradient.name, sides.place(gradient.name), gradient.step, error.ratio)
+
+
+def _units(sides: Sides, step: int) -> Units:
+    def tensors(recording: Recording) -> dict[Hashable, Tensor]:
+        return {g.key: g.value for g in recording.gradients if g.step == step and g.value.is_float}
+
+    return Units(tensors(sides.reference), [tensors(jitter) for jitter in sides.jitters])
+
+
+def _parameters(sides: Sides, figures: Figures, after_backward: bool) -> Iterator[Problem]:
+    worst: tuple[float, Problem] | None = None
+    for step, other in _pairs(sides):
+        key = (step.optimizer, step.count)
+        units = Units(step.gradients, [_gradients(jitter, key) for jitter in sides.jitters])
+        for name, tensor in step.gradients.items():
+            if name not in other.gradients or not tensor.is_float:
+                continue
+            error = units.error(name, other.gradients[name])
+            figures.saw(error.ratio, error.relative, f"{name}, step {step.number}")
+            if error.ratio > sides.limit and (worst is None or error.ratio > worst[0]):
+                worst = error.ratio, _off(sides, name, step.number, error, after_backward)
+        if worst is not None:
+            yield worst[1]
+            return
+
+
+def _gradients(recording: Recording, key: tuple[int, int]) -> dict[str, Tensor]:
+    return next((s.gradients for s in recording.steps if (s.optimizer, s.count) == key), {})
+
+
+def _off(sides: Sides, name: str, step: int, error: Error, after_backward: bool) -> Problem:
+    said = f"the gradient of {name} is off at step {step}: {told(error)}"
+    if after_backward:
+        said += (
+            "; those of all module outputs are not, so it was changed after backward (scale, clipping, accumulation)"
+        )
+    return Problem(GRADIENTS, "error", said, name, sides.place(name.rpartition(".")[0]), step, error.ratio)

@@ -1,0 +1,247 @@
+"""Compares training: steps, schedules, losses, parameters, statistics, ties; and that anything moves at all."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterator, Mapping
+
+from torchtpu.proof.checks.forward import told
+from torchtpu.proof.compare import TRAINS, Figures, Problem, Sides
+from torchtpu.proof.ratio import Units, scalars
+from torchtpu.proof.recording import LOW, Recording, Snapshot, Step, Tensor
+
+_ORDINARY = {"lr", "momentum", "betas", "eps", "weight_decay", "alpha", "rho"}
+
+
+def check(sides: Sides, figures: dict[str, Figures]) -> list[Problem]:
+    """The problems of training."""
+    found: list[Problem] = []
+    if sides.strict:
+        for look in (_steps, _membership, _schedules, _loss_kinds, _ties, _moves, _statistics_move, _degenerate):
+            found += look(sides)
+    found += _curve(sides, figures[TRAINS])
+    return [*found, *_states(sides, figures[TRAINS])]
+
+
+def _steps(sides: Sides) -> Iterator[Problem]:
+    mine, theirs = _counts(sides.reference), _counts(sides.candidate)
+    if mine != theirs:
+        said = f"the original makes {_told(mine)}, the migrated program {_told(theirs)}"
+        yield Problem(TRAINS, "structure", said)
+        return
+    losses, others = len(sides.reference.losses), len(sides.candidate.losses)
+    if losses != others:
+        said = f"gradients are asked for {losses} times in the original, {others} times in the migrated program"
+        yield Problem(TRAINS, "structure", said)
+
+
+def _counts(recording: Recording) -> dict[int, int]:
+    counts: dict[int, int] = {}
+    for step in recording.steps:
+        counts[step.optimizer] = max(step.count, counts.get(step.optimizer, 0))
+    return counts
+
+
+def _told(counts: Mapping[int, int]) -> str:
+    return " and ".join(f"{count} optimizer steps" for count in counts.values()) or "no optimizer step"
+
+
+def _pairs(sides: Sides) -> Iterator[tuple[Step, Step]]:
+    theirs = {(step.optimizer, step.count): step for step in sides.candidate.steps}
+    for step in sides.reference.steps:
+        if (step.optimizer, step.count) in theirs:
+            yield step, theirs[step.optimizer, step.count]
+
+
+def _membership(sides: Sides) -> Iterator[Problem]:
+    theirs = {(shot.optimizer, shot.count): shot for shot in sides.candidate.snapshots}
+    for shot in sides.reference.snapshots:
+        other = theirs.get((shot.optimizer, shot.count))
+        if other is None:
+            continue
+        outside = [name for name in other.outside if name in shot.parameters and name not in shot.outside]
+        frozen = [name for name in other.frozen if name in shot.parameters and name not in shot.frozen]
+        for names, said in ((outside, "is not among the optimizer's parameters"), (frozen, "is frozen")):
+            if names:
+                more = f" (and {len(names) - 1} more)" if len(names) > 1 else ""
+                place = sides.place(names[0].rpartition(".")[0])
+                yield Problem(TRAINS, "structure", f"{names[0]}{more} {said}, unlike in the original", names[0], place)
+                return
+
+
+def _schedules(sides: Sides) -> Iterator[Problem]:
+    for step, other in _pairs(sides):
+        if step.type != other.type:
+            said = f"optimizer {step.optimizer} is {other.type} instead of {step.type}"
+            yield Problem(TRAINS, "schedule", said, step=step.number)
+            return
+        if len(step.groups) != len(other.groups):
+            said = f"the optimizer has {len(other.groups)} parameter groups instead of {len(step.groups)}"
+            yield Problem(TRAINS, "schedule", said, step=step.number)
+            return
+        for number, (mine, theirs) in enumerate(zip(step.groups, other.groups, strict=True)):
+            for option in sorted(mine.keys() & (_ORDINARY | {"parameters"})):
+                if not _close(mine[option], theirs.get(option)):
+                    said = (
+                        f"{option} of parameter group {number} is {theirs.get(option)} at step {step.number},"
+                        f" {mine[option]} in the original"
+                    )
+                    yield Problem(TRAINS, "schedule", said, option, step=step.number)
+                    return
+
+
+def _close(mine: object, theirs: object) -> bool:
+    if isinstance(mine, list) and isinstance(theirs, list):
+        return len(mine) == len(theirs) and all(_close(a, b) for a, b in zip(mine, theirs, strict=True))
+    if isinstance(mine, int | float) and isinstance(theirs, int | float):
+        return math.isclose(mine, theirs, rel_tol=1e-6, abs_tol=1e-12)
+    return mine == theirs
+
+
+def _loss_kinds(sides: Sides) -> Iterator[Problem]:
+    for mine, theirs in zip(sides.reference.losses, sides.candidate.losses, strict=False):
+        if theirs.dtype in LOW and mine.dtype not in LOW:
+            said = f"the loss is {theirs.dtype}, {mine.dtype} in the original"
+            yield Problem(TRAINS, "structure", said, "loss", step=mine.step)
+            return
+        if sides.device not in (None, "cpu") and theirs.device == "cpu":
+            yield Problem(TRAINS, "device", "the loss is computed on the CPU", "loss", step=mine.step)
+            return
+    for step in sides.candidate.steps:
+        if sides.device not in (None, "cpu") and "cpu" in step.devices:
+            yield Problem(TRAINS, "device", "the optimizer's parameters are on the CPU", step=step.number)
+            return
+
+
+def _ties(sides: Sides) -> Iterator[Problem]:
+    theirs = {(shot.optimizer, shot.count): shot for shot in sides.candidate.snapshots}
+    for shot in sides.reference.snapshots:
+        other = theirs.get((shot.optimizer, shot.count))
+        if other is None:
+            continue
+        kept = {frozenset(names) for names in other.ties}
+        broken = [names for names in shot.ties if not any(set(names) <= names_kept for names_kept in kept)]
+        if broken:
+            said = (
+                f"{' and '.join(broken[0])} are one parameter in the original and separate ones in the migrated program"
+            )
+            place = sides.place(broken[0][-1].rpartition(".")[0])
+            yield Problem(TRAINS, "ties", said, broken[0][0], place)
+            return
+
+
+def _ends(recording: Recording, optimizer: int) -> tuple[Snapshot, Snapshot] | None:
+    shots = [shot for shot in recording.snapshots if shot.optimizer == optimizer]
+    return (shots[0], shots[-1]) if len(shots) > 1 else None
+
+
+def _moves(sides: Sides) -> Iterator[Problem]:
+    """Parameters that stay as they are."""
+    for optimizer in sorted({shot.optimizer for shot in sides.reference.snapshots}):
+        mine, theirs = _ends(sides.reference, optimizer), _ends(sides.candidate, optimizer)
+        if mine is None or theirs is None:
+            continue
+        moved, seen = _moved(mine, "parameters"), _moved(theirs, "parameters")
+        still = [name for name in moved if name not in seen and name in theirs[0].parameters]
+        if not moved:
+            said = "no parameter ever moves in the original: its training proves nothing"
+            yield Problem(TRAINS, "degenerate", said)
+        elif still:
+            more = f" and {len(still) - 1} more" if len(still) > 1 else ""
+            said = f"{still[0]}{more} never moves, unlike in the original"
+            yield Problem(TRAINS, "structure", said, still[0], sides.place(still[0].rpartition(".")[0]))
+
+
+def _moved(ends: tuple[Snapshot, Snapshot], kind: str) -> list[str]:
+    first: dict[str, Tensor] = getattr(ends[0], kind)
+    last: dict[str, Tensor] = getattr(ends[1], kind)
+    return [name for name, tensor in first.items() if name in last and not tensor.same_bits(last[name])]
+
+
+def _statistics_move(sides: Sides) -> Iterator[Problem]:
+    """Buffers such as the running statistics of a BatchNorm that stay as they are."""
+    for optimizer in sorted({shot.optimizer for shot in sides.reference.snapshots}):
+        mine, theirs = _ends(sides.reference, optimizer), _ends(sides.candidate, optimizer)
+        if mine is None or theirs is None:
+            continue
+        seen = _moved(theirs, "buffers")
+        still = [name for name in _moved(mine, "buffers") if name not in seen and name in theirs[0].buffers]
+        if still:
+            more = f" and {len(still) - 1} more" if len(still) > 1 else ""
+            said = f"the buffer {still[0]}{more} never changes, unlike in the original"
+            yield Problem(TRAINS, "statistics", said, still[0], sides.place(still[0].rpartition(".")[0]))
+            return
+
+
+def _degenerate(sides: Sides) -> Iterator[Problem]:
+    mine = [loss.value for loss in sides.reference.losses if loss.value is not None]
+    theirs = [loss.value for loss in sides.candidate.losses if loss.value is not None]
+    if mine and not any(math.isfinite(value) for value in mine):
+        yield Problem(TRAINS, "degenerate", "the loss is never finite, in the original too: it proves nothing")
+    elif len(mine) > 2 and len(set(mine)) == 1 and len(set(theirs)) == 1:
+        yield Problem(TRAINS, "degenerate", "the loss is constant in both: it proves nothing")
+
+
+def _curve(sides: Sides, figures: Figures) -> Iterator[Problem]:
+    def losses(recording: Recording) -> list[float]:
+        return [math.nan if loss.value is None else loss.value for loss in recording.losses]
+
+    def norms(recording: Recording) -> list[float]:
+        return [step.norm for step in recording.steps]
+
+    for what, values in (("loss", losses), ("gradient norm", norms)):
+        errors = scalars(values(sides.reference), [values(jitter) for jitter in sides.jitters], values(sides.candidate))
+        first = True
+        for number, error in enumerate(errors, 1):
+            figures.saw(error.ratio, error.relative, f"{what} {number}")
+            if first and error.ratio > sides.limit:
+                first = False
+                mine, theirs = values(sides.reference)[number - 1], values(sides.candidate)[number - 1]
+                said = f"{what} number {number} is {theirs:.7g}, {mine:.7g} in the original: {told(error)}"
+                yield Problem(TRAINS, "error", said, what, step=number, ratio=error.ratio)
+
+
+def _states(sides: Sides, figures: Figures) -> Iterator[Problem]:
+    kinds: list[tuple[str, Callable[[Snapshot], Mapping[str, Tensor]]]] = [
+        ("parameter", lambda shot: shot.parameters),
+        ("buffer", lambda shot: shot.buffers),
+        ("optimizer state", lambda shot: shot.memory),
+    ]
+    theirs = {(shot.optimizer, shot.count): shot for shot in sides.candidate.snapshots}
+    for what, members in kinds:
+        for shot in sides.reference.snapshots:
+            key = (shot.optimizer, shot.count)
+            if key not in theirs or not shot.count:
+                continue
+            problem = _apart(sides, what, shot, members, theirs[key], figures)
+            if problem is not None:
+                yield problem
+                break
+
+
+def _apart(
+    sides: Sides,
+    what: str,
+    shot: Snapshot,
+    members: Callable[[Snapshot], Mapping[str, Tensor]],
+    other: Snapshot,
+    figures: Figures,
+) -> Problem | None:
+    def numbers(one: Snapshot | None) -> dict[Hashable, Tensor]:
+        return {name: tensor for name, tensor in members(one).items() if tensor.is_float} if one else {}
+
+    key = (shot.optimizer, shot.count)
+    near = [next((s for s in jitter.snapshots if (s.optimizer, s.count) == key), None) for jitter in sides.jitters]
+    units = Units(numbers(shot), [numbers(one) for one in near])
+    worst: Problem | None = None
+    seen = members(other)
+    for name, tensor in members(shot).items():
+        if not tensor.is_float or name not in seen:
+            continue
+        error = units.error(name, seen[name])
+        figures.saw(error.ratio, error.relative, f"{what} {name} after step {shot.count}")
+        if error.ratio > sides.limit and (worst is None or error.ratio > (worst.ratio or 0.0)):
+            said = f"{what} {name} is off after step {shot.count}: {told(error)}"
+            place = sides.place(name.rpartition(".")[0])
+            worst = Problem(TRAINS, "error", said, name, place, shot.count, error.ratio)
+    return worst

@@ -1,0 +1,165 @@
+"""Compares what two runs of a program computed, and says where they first part.
+
+Which of the three stages a difference belongs to: `forward` (module outputs, batches, initial weights), `gradients`
+(of module outputs and parameters), `trains` (steps, losses, learning rates, parameters, statistics, ties).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from torchtpu.proof.recording import Recording
+
+FORWARD, GRADIENTS, TRAINS = "forward", "gradients", "trains"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One way in which a run is not the reference.
+
+    Attributes:
+        stage: The stage it belongs to.
+        kind: ``error`` (numbers), ``structure``, ``data``, ``weights``, ``device``, ``degenerate``, ``schedule``,
+            ``statistics`` or ``ties``.
+        message: What differs, for a person.
+        name: The module, parameter or buffer.
+        place: The user's line, ``file:line``, where one is known.
+        step: The optimizer step.
+        ratio: The error ratio, for ``error``.
+        process: Which process of the program.
+    """
+
+    stage: str
+    kind: str
+    message: str
+    name: str = ""
+    place: str = ""
+    step: int | None = None
+    ratio: float | None = None
+    process: str = ""
+
+
+@dataclass
+class Figures:
+    """What was compared for one stage, and the largest error ratio."""
+
+    compared: int = 0
+    identical: int = 0
+    worst: float = 0.0
+    worst_at: str = ""
+    relative: float = 0.0
+
+    def saw(self, ratio: float, relative: float, what: str) -> None:
+        """Takes in the error of one tensor or number."""
+        self.compared += 1
+        self.identical += relative == 0.0
+        if ratio > self.worst:
+            self.worst, self.worst_at, self.relative = ratio, what, relative
+
+
+@dataclass
+class Comparison:
+    """What comparing two runs came to."""
+
+    figures: dict[str, Figures] = field(
+        default_factory=lambda: {stage: Figures() for stage in (FORWARD, GRADIENTS, TRAINS)}
+    )
+    problems: list[Problem] = field(default_factory=list)
+
+    def of(self, stage: str) -> list[Problem]:
+        """The problems of one stage, the one to look at first in front."""
+        return [problem for problem in self.problems if problem.stage == stage]
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as JSON values; what is not finite is text."""
+
+        def plain(value: Any) -> Any:
+            if isinstance(value, float) and not math.isfinite(value):
+                return str(value)
+            if isinstance(value, dict):
+                return {key: plain(item) for key, item in value.items()}
+            return [plain(item) for item in value] if isinstance(value, list) else value
+
+        return dict(plain(asdict(self)))
+
+
+@dataclass(frozen=True)
+class Sides:
+    """The runs of one process that are compared.
+
+    Attributes:
+        reference: The original, on the CPU.
+        jitters: Runs that say what rounding alone does to it.
+        candidate: The run that is judged.
+        limit: Error ratio above which a difference counts.
+        strict: Whether structure is compared too, besides numbers.
+        device: The device that the candidate should compute on.
+    """
+
+    reference: Recording
+    jitters: Sequence[Recording]
+    candidate: Recording
+    limit: float
+    strict: bool = True
+    device: str | None = None
+
+    def place(self, name: str) -> str:
+        """The user's line that calls a module, else the one that defines it."""
+        for recording in (self.candidate, self.reference):
+            places = recording.modules.get(name, {})
+            for which in ("called", "defined"):
+                if places.get(which):
+                    return f"{places[which]['file']}:{places[which]['line']}"
+        return ""
+
+    def described(self, name: str) -> str:
+        """A module with its class and where it is called."""
+        kind = (self.reference.modules.get(name) or self.candidate.modules.get(name) or {}).get("type", "")
+        place = self.place(name)
+        return f"{name} ({kind}{f', called at {place}' if place else ''})"
+
+
+def compare(
+    reference: dict[str, Recording],
+    jitters: Sequence[dict[str, Recording]],
+    candidate: dict[str, Recording],
+    *,
+    limit: float,
+    strict: bool = True,
+    device: str | None = None,
+) -> Comparison:
+    """Compares all processes of two runs.
+
+    Args:
+        reference: Recordings of the original by process.
+        jitters: The runs that give the unit of error.
+        candidate: Recordings of the run that is judged.
+        limit: Error ratio above which a difference counts.
+        strict: Compare structure too: calls, modes, schedules, ties.
+        device: Type of the device that the candidate should compute on, such as ``tpu``.
+    """
+    from torchtpu.proof.checks import forward, gradients, training
+
+    made = Comparison()
+    if strict and set(reference) != set(candidate):
+        said = f"{len(reference)} processes computed in the original, {len(candidate)} in the migrated program"
+        made.problems.append(Problem(FORWARD, "structure", said))
+    for process in sorted(set(reference) & set(candidate)):
+        near = [jitter[process] for jitter in jitters if process in jitter]
+        sides = Sides(reference[process], near, candidate[process], limit, strict, device)
+        for check in (forward.check, gradients.check, training.check):
+            found = check(sides, made.figures)
+            made.problems += [_of(problem, process) for problem in found]
+    return made
+
+
+def _of(problem: Problem, process: str) -> Problem:
+    return Problem(**{**asdict(problem), "process": process})
+
+
+def shown(ratio: float) -> str:
+    """An error ratio as people read it."""
+    return "infinite" if math.isinf(ratio) else f"{ratio:.3g}"
