@@ -10,9 +10,10 @@ import sys
 import time
 from pathlib import Path
 
+from evals import results
 from evals.ecosystem import checkout, checks
 from evals.ecosystem.projects import PROJECTS, Project
-from evals.ecosystem.record import Record, markdown
+from evals.ecosystem.record import Record, page
 
 OUT = Path(__file__).resolve().parents[2] / "out" / "ecosystem"
 
@@ -34,11 +35,14 @@ def arguments() -> argparse.Namespace:
         default=180,
         help="seconds for a run on the CPU; what is stopped is compared as far as it came (default: %(default)s)",
     )
+    parser.add_argument(
+        "--publish", action="store_true", help=f"put the results into {results.FOLDER.relative_to(results.ROOT)} too"
+    )
     return parser.parse_args()
 
 
 def main() -> int:
-    """Return 0 if every chosen project reaches `runs: pass`."""
+    """Return 0 if everything holds for every chosen project."""
     args = arguments()
     chosen = [p for p in PROJECTS if not args.only or p.name in args.only]
     records = []
@@ -47,11 +51,18 @@ def main() -> int:
         (args.out / f"{project.name}.json").write_text(record.model_dump_json(indent=1) + "\n")
         print(f"{project.name:<26} runs {record.stages.get('runs', ('-', ''))[0]}  {record.seconds:.0f} s", flush=True)
         records.append(record)
-    stored = [Record.model_validate_json((args.out / f"{p.name}.json").read_text()) for p in PROJECTS
-              if (args.out / f"{p.name}.json").exists()]  # fmt: skip
-    (args.out / "summary.md").write_text(markdown(stored, versions(args.python)))
-    (args.out / "summary.json").write_text(json.dumps([r.model_dump(mode="json") for r in stored], indent=1) + "\n")
-    return int(not all(record.runs for record in records))
+    if args.publish:
+        publish(records)
+    (args.out / "summary.md").write_text(page(records))
+    return int(any(record.shortfalls() for record in records))
+
+
+def publish(records: list[Record]) -> None:
+    """Put the records in the place of older ones of the same projects."""
+    known = {old["name"]: Record.model_validate(old) for old in results.read("ecosystem")}
+    known |= {record.name: record for record in records}
+    ordered = [known[project.name] for project in PROJECTS if project.name in known]
+    results.publish("ecosystem", [record.model_dump(mode="json") for record in ordered], page(ordered))
 
 
 def study(project: Project, args: argparse.Namespace) -> Record:
@@ -61,6 +72,7 @@ def study(project: Project, args: argparse.Namespace) -> Record:
         reduced=project.reduced,
     )  # fmt: skip
     python = args.wide_python if project.needs and args.wide_python else args.python
+    record.date, record.revision, record.versions = results.today(), results.revision(), results.versions(python)
     place = args.out / time.strftime("%H%M%S") / project.name
     place.mkdir(parents=True)
     try:
@@ -107,7 +119,7 @@ def check(project: Project, source: Path, python: Path, time_limit: float, recor
         return
     tree = place / "migrated"
     subprocess.run(["git", "clone", "--quiet", "--branch", branches[-1], str(source), str(tree)], check=True)
-    record.refused_calls = checks.refused_calls(tree)
+    record.tpu_names = checks.tpu_names(tree)
     record.our_imports = checks.our_imports(tree)
     if project.cpu_entry is not None:
         _compare_on_cpu(project, source, tree, python, time_limit, record)
@@ -130,19 +142,10 @@ def _compare_on_cpu(
             record.tail += f"--- {root.name} on the CPU ---\n{output[-800:]}\n"
     record.cpu_original, record.cpu_migrated = ends
     # A program that was stopped at the limit was stopped at different places.
-    record.cpu_compared = min(len(numbers[0]), len(numbers[1]))
+    whole = ends == ["ok", "ok"]
+    record.cpu_compared = max(map(len, numbers)) if whole else min(map(len, numbers))
     if record.cpu_compared:
         record.cpu_same = numbers[0][: record.cpu_compared] == numbers[1][: record.cpu_compared]
-
-
-def versions(python: Path) -> str:
-    """Versions that the result depends on, of the programs' interpreter."""
-    program = (
-        "from importlib.metadata import version as v\n"
-        "print('torch', v('torch') + ', torch_tpu', v('torch_tpu'), 'in the workloads\\' interpreter.')"
-    )
-    done = subprocess.run([str(python), "-c", program], capture_output=True, text=True)
-    return done.stdout.strip()
 
 
 if __name__ == "__main__":

@@ -13,24 +13,17 @@ from pathlib import Path
 
 from tools.patch import patch_steps
 
-# Calls that torch_tpu 0.2.0 refuses or does not have; the device-neutral ones are in torch.accelerator.
-REFUSED = frozenset(
-    "is_available device_count current_device set_device device synchronize current_stream set_stream "
-    "get_rng_state initial_seed empty_cache memory_allocated max_memory_allocated memory_stats memory_reserved "
-    "max_memory_reserved reset_peak_memory_stats mem_get_info get_device_capability is_bf16_supported "
-    "get_rng_state_all nvtx amp CUDAGraph".split()
-)
 OURS = frozenset(["torchtpu", "torchtpu_agent"])
 # Numbers that the program prints about what it computed, not about how long it took.
 MEASURE = re.compile(r"\b(?:loss|ppl|norm|Loss_[DG]|Acc\w*)\b[^0-9\n-]{0,12}(-?\d+\.\d+(?:e[+-]\d+)?)", re.I)
 
 
-def refused_calls(tree: Path) -> list[str]:
-    """Places of the tree that use a name of `torch.tpu` which raises."""
+def tpu_names(tree: Path) -> list[str]:
+    """Places of the tree that use `torch.tpu`: most of it raises, and no other accelerator has it."""
     return [
         f"{path.relative_to(tree)}:{node.lineno} torch.tpu.{node.attr}"
-        for path, node in _nodes(tree)
-        if isinstance(node, ast.Attribute) and node.attr in REFUSED and ast.unparse(node.value) == "torch.tpu"
+        for path, node in sorted(_nodes(tree), key=lambda item: (item[0], getattr(item[1], "lineno", 0)))
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "torch.tpu"
     ]
 
 

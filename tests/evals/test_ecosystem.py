@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from evals import results
 from evals.ecosystem import checkout, checks, data
 from evals.ecosystem.projects import PROJECTS, Project
-from evals.ecosystem.record import Record, markdown
+from evals.ecosystem.record import Record, page
 from evals.task import commit_all
 
 
@@ -21,11 +22,9 @@ def write(tree: Path, text: str) -> Path:
     return tree
 
 
-def test_names_of_torch_tpu_that_raise_are_found(tmp_path: Path) -> None:
-    write(
-        tmp_path, "import torch\ntorch.tpu.synchronize()\ntorch.tpu.manual_seed(1)\ntorch.accelerator.synchronize()\n"
-    )
-    assert checks.refused_calls(tmp_path) == ["train.py:2 torch.tpu.synchronize"]
+def test_every_use_of_torch_tpu_is_found(tmp_path: Path) -> None:
+    write(tmp_path, "import torch\ntorch.tpu.synchronize()\nx = torch.tpu.Stream\ntorch.accelerator.synchronize()\n")
+    assert checks.tpu_names(tmp_path) == ["train.py:2 torch.tpu.synchronize", "train.py:3 torch.tpu.Stream"]
 
 
 def test_imports_of_ours_are_found_in_every_form(tmp_path: Path) -> None:
@@ -98,14 +97,60 @@ def test_mnist_files_have_the_declared_sizes(tmp_path: Path) -> None:
     assert len(raw) == 16 + 5 * 784
 
 
-def test_summary_counts_only_what_passed() -> None:
-    good = Record(name="a", repository="o/a", commit="c", entry="e", stages={"runs": ("pass", "")})
-    bad = Record(name="b", repository="o/b", commit="c", entry="e", stages={"runs": ("fail", "it hung")})
-    none = Record(name="c", repository="o/c", commit="c", entry="e", fault="no report (exit 5)")
-    page = markdown([good, bad, none], "")
-    assert "1 of 3 reach `runs: pass`" in page
-    assert "b, runs: it hung" in page
-    assert "c: no report (exit 5)" in page
+WHOLE = {
+    "commit": "c",
+    "entry": "python train.py",
+    "stages": {"parses": ("pass", ""), "clean": ("pass", ""), "runs": ("pass", "")},
+    "second_migration": [],
+    "checkout_unchanged": True,
+    "cpu_original": "ok",
+    "cpu_migrated": "ok",
+    "cpu_same": True,
+    "cpu_compared": 3,
+}
+
+
+def record(name: str, **changes: object) -> Record:
+    return Record.model_validate({"name": name, "repository": f"o/{name}", **WHOLE, **changes})
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"stages": {**WHOLE["stages"], "clean": ("fail", "1 left")}}, "clean: fail (1 left)"),
+        ({"stages": {"parses": ("pass", "")}}, "runs: not run"),
+        ({"fault": "no report (exit 5)"}, "no report (exit 5)"),
+        ({"tpu_names": ["a.py:1 torch.tpu.x"]}, "uses a.py:1 torch.tpu.x"),
+        ({"our_imports": ["a.py torchtpu"]}, "imports a.py torchtpu"),
+        ({"second_migration": ["TPU101"]}, "a second migration: TPU101"),
+        ({"second_migration": None}, "a second migration: not tried"),
+        ({"checkout_unchanged": False}, "the checkout was changed"),
+        ({"checkout_unchanged": None}, "checkout not looked at"),
+        ({"cpu_migrated": "exit 1"}, "the migrated program on the CPU: exit 1 (the original: ok)"),
+        ({"cpu_same": False}, "numbers on the CPU: they differ"),
+        ({"cpu_same": None}, "numbers on the CPU: not compared"),
+    ],
+)
+def test_what_does_not_hold_is_said(change: dict[str, object], said: str) -> None:
+    assert record("a").shortfalls() == []
+    judged = record("a", **change)
+    assert said in judged.shortfalls()
+    assert f"- a: {said}" in page([judged])
+
+
+def test_page_counts_only_what_passed() -> None:
+    hung = record("b", stages={**WHOLE["stages"], "runs": ("fail", "it hung")})
+    text = page([record("a"), hung, record("c", cpu_same=False)])
+    assert "2 of 3 reach `runs: pass`; for 1 everything in the table holds" in text
+    assert "Nothing." not in text
+    assert "Nothing." in page([record("a")])
+
+
+def test_published_page_is_the_one_its_figures_make() -> None:
+    records = [Record.model_validate(item) for item in results.read("ecosystem")]
+    assert [r.name for r in records] == [p.name for p in PROJECTS]
+    assert {r.name: r.commit for r in records} == {p.name: p.commit for p in PROJECTS}
+    assert (results.FOLDER / "ecosystem.md").read_text(encoding="utf-8") == page(records)
 
 
 def test_projects_are_pinned_and_named_once() -> None:
