@@ -57,7 +57,7 @@ def type_text(module: Module, test: ast.expr, torch_device: str) -> str | None:
 def off_cpu(module: Module, test: ast.expr, kind: str, quote: str) -> Edit:
     """An edit that asks for any device that computes and is not the CPU, in place of a test for CUDA.
 
-    A tensor on "meta" computes nothing, so it goes the CPU's way, as it did. ``not`` before the test becomes part of it.
+    A tensor on "meta" computes nothing and goes the CPU's way, as it did. ``not`` before the test becomes part of it.
 
     Args:
         module: the file.

@@ -116,8 +116,8 @@ def _keyword(module: Module, node: ast.keyword) -> bool:
         return False
     if module.qualify(call.func) in _TYPE_TAKERS:
         return False
-    if is_generator(module, call):
-        return False
+    if is_generator(module, call) or (module.qualify(call.func) or "").startswith("torch.library."):
+        return False  # a kernel is registered for the device it is written for
     if node.arg == "default":
         return any(DEVICE_WORD.search(text.lstrip("-").replace("-", "_")) for a in call.args if (text := string(a)))
     return node.arg == "map_location" or bool(DEVICE_WORD.search(node.arg))
@@ -129,7 +129,7 @@ _LOOKUPS = frozenset({"get", "getenv", "getattr", "setdefault", "pop"})
 
 def _argument(module: Module, call: ast.Call, index: int) -> bool:
     name = module.qualify(call.func)
-    if name in _TYPE_TAKERS or is_generator(module, call):
+    if name in _TYPE_TAKERS or is_generator(module, call) or (name or "").startswith("torch.library."):
         return False
     if name in _FIRST_ARGUMENT:
         return index == 0

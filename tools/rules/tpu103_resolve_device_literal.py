@@ -40,6 +40,11 @@ class ResolveDeviceLiteral(PythonRule):
         "import torch\nif torch.cuda.is_available():\n    x = torch.ones(2, device='cuda')\n",
         "if device == 'cuda':\n    pass\n",
         "names = ['cuda', 'cpu']\nprint('cuda')\n",
+        "import torch\nop = torch.library.custom_op('lib::f', f, mutates_args=(), device_types='cuda')\n",
+        "import torch\nclass Data:\n    def cuda(self, device='cuda'):\n        return self.apply(lambda x: x.cuda(device))\n",
+        "import torch\nclass CUDAAccelerator(Accelerator):\n    def setup(self):\n        self.device = 'cuda'\n",
+        "device = 'cuda' if is_torch_cuda_available() else 'cpu'\n",
+        "if isinstance(accelerator, CUDAAccelerator):\n    device = 'cuda'\n",
         Valid("import torch\n\n\ndef test():\n    if device.type == 'cuda':\n        y = x.to('cuda')\n"),
     )
     INVALID = (

@@ -82,6 +82,13 @@ class ReplaceLegacyType(PythonRule):
             "a = Tensor(3, 4).to(tensor_device).fill_(1.0)\nb = imgs.to(tensor_device, torch.float32)\n",
         ),
         Invalid(
+            "import torch\ndef f(x):\n    F = torch.cuda.FloatTensor if x.is_cuda else torch.FloatTensor\n"
+            "    L = torch.cuda.LongTensor if x.is_cuda else torch.LongTensor\n    return F(3) + L(3)\n",
+            "import torch\ndef f(x):\n    F = torch.FloatTensor\n    tensor_device = x.device\n"
+            "    L = torch.LongTensor\n    return F(3).to(tensor_device) + L(3).to(tensor_device)\n",
+            count=2,
+        ),
+        Invalid(
             "import torch\nTensor = torch.cuda.FloatTensor if torch.cuda.is_available() else torch.FloatTensor\n"
             "make(Tensor)\n",
             None,
@@ -102,10 +109,11 @@ class ReplaceLegacyType(PythonRule):
             if name_of and not on_cuda_path(module, call) and editable(module, call):
                 place, edits = device(module, call)
                 yield Match(*module.span(call), fix=Fix((*_moved(module, call, place, name_of), *edits)))
-        for choice in module.nodes(ast.IfExp):
+        declared: dict[tuple[ast.AST | None, str], str] = {}
+        for choice in sorted(module.nodes(ast.IfExp), key=module.span):
             kind = legacy_type(module, choice.body)
             if kind and not on_cuda_path(module, choice) and module.qualify(choice.orelse) == f"torch.{kind}":
-                fix = _choice(module, choice, kind)
+                fix = _choice(module, choice, kind, declared)
                 grade, note = (None, None) if fix else (Grade.ADVICE, _NOTE)
                 yield Match(*module.span(choice), fix=fix, grade=grade, note=note)
 
@@ -128,8 +136,18 @@ def _moved(module: Module, call: ast.Call, place: str, name: str) -> list[Edit]:
     ]
 
 
-def _choice(module: Module, choice: ast.IfExp, name: str) -> Fix | None:
-    """Turns ``T = torch.cuda.X if test else torch.X`` and every use of ``T`` around, or nothing of it."""
+def _choice(
+    module: Module, choice: ast.IfExp, name: str, declared: dict[tuple[ast.AST | None, str], str]
+) -> Fix | None:
+    """Turns ``T = torch.cuda.X if test else torch.X`` and every use of ``T`` around, or nothing of it.
+
+    Args:
+        module: the file.
+        choice: the conditional expression.
+        name: the type.
+        declared: devices that earlier choices of a block have declared, by block and name; a second one with the same
+            value shares it.
+    """
     assignment = module.parent(choice)
     if not isinstance(assignment, ast.Assign) or len(assignment.targets) != 1:
         return None
@@ -151,22 +169,35 @@ def _choice(module: Module, choice: ast.IfExp, name: str) -> Fix | None:
             edits += _moved(module, parent, place, name)
         elif node is not assignment.targets[0]:
             return None
-    return Fix(tuple({*edits, *_declared(module, assignment, choice, place)}))
+    value, tops = _value(module, assignment, choice)
+    block = (module.parent(assignment), place)
+    new = block not in declared
+    if declared.setdefault(block, value) != value or len(declared) > 1:
+        return None
+    edits.append(module.replace(choice, module.text(choice.orelse)))
+    if new:
+        edits.append(_declaration(module, assignment, f"{place} = {value}"))
+    return Fix(tuple({*edits, *tops}))
 
 
 def _only_assignment(module: Module, variable: str) -> bool:
     return len(re.findall(rf"(?<![\w.]){re.escape(variable)}\s*=(?!=)", module.source.text)) == 1
 
 
-def _declared(module: Module, assignment: ast.Assign, choice: ast.IfExp, place: str) -> list[Edit]:
-    name, edits = device(module, assignment)
+def _value(module: Module, assignment: ast.Assign, choice: ast.IfExp) -> tuple[str, list[Edit]]:
+    """The device that the choice of a type stood for, as text, and the edits it needs."""
     test = choice.test
+    if isinstance(test, ast.Attribute) and test.attr == "is_cuda":
+        return f"{module.text(test.value)}.device", []
+    name, edits = device(module, assignment)
     if isinstance(test, ast.Call) and module.qualify(test.func) in (CUDA_AVAILABLE, AVAILABLE):
-        value = name
-    else:
-        value = f"{name} if {module.text(test)} else 'cpu'"
+        return name, edits
+    name = f"({name})" if " if " in name else name
+    return f"{name} if {module.text(test)} else 'cpu'", edits
+
+
+def _declaration(module: Module, assignment: ast.Assign, line: str) -> Edit:
     start = module.source.starts[assignment.lineno - 1]
     margin = module.source.text[start : module.span(assignment)[0]]
     end = module.span(assignment)[1]
-    line = f"{module.source.newline}{margin}{place} = {value}"
-    return [module.replace(choice, module.text(choice.orelse)), Edit(end, end, line), *edits]
+    return Edit(end, end, f"{module.source.newline}{margin}{line}")

@@ -32,6 +32,7 @@ class TestTensorDevice(PythonRule):
         "import torch\nif input.is_cuda and self.ngpu > 1:\n    output = nn.parallel.data_parallel(self.main, input)\n",
         "if x.is_cuda:\n    y = kernel.forward(x)\n",
         "assert x.is_cuda\n",
+        "import torch\nt = torch.cuda.FloatTensor if x.is_cuda else torch.FloatTensor\n",
         "if x.device.type != 'cpu':\n    y = y.cuda()\n",
     )
     INVALID = (
@@ -52,10 +53,6 @@ class TestTensorDevice(PythonRule):
         Invalid(
             'import torch\nuse_cuda = next(m.parameters()).is_cuda\nx = x.cuda() if use_cuda else x\nname = "a"\n',
             'import torch\nuse_cuda = next(m.parameters()).device.type not in ("cpu", "meta")\nx = x.cuda() if use_cuda else x\nname = "a"\n',
-        ),
-        Invalid(
-            "import torch\nt = torch.cuda.FloatTensor if x.is_cuda else torch.FloatTensor\n",
-            "import torch\nt = torch.cuda.FloatTensor if x.device.type not in ('cpu', 'meta') else torch.FloatTensor\n",
         ),
     )
 
@@ -82,7 +79,7 @@ class TestTensorDevice(PythonRule):
                 or "data_parallel" in module.text(holder)
             ):
                 return False
-            return places(module, region) or any(legacy_type(module, n) for n in region)
+            return places(module, region) and not any(legacy_type(module, n) for n in region)
         if isinstance(holder, ast.Assign) and holder.value is node:
             flags = {name for target in holder.targets if (name := dotted(target))}
             return any(places(module, region) for region in _branches(module, flags))

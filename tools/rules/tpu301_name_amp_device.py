@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from tools.absence import stands_in
 from tools.calls import add_keyword, prepend_argument, spread
 from tools.edits import Edit, Fix
 from tools.findings import Grade
@@ -24,6 +25,7 @@ _OLD = {
     for module in ("", home)
 }
 _MODULE = "torch.cuda.amp"
+_SPARE = "the name is torch.amp's or, in older releases, torch.cuda.amp's; name the device where the two are told apart"
 _AUTOCAST_PARAMETERS = ("enabled", "dtype", "cache_enabled")
 
 
@@ -94,6 +96,11 @@ class NameAmpDevice(PythonRule):
             count=2,
         ),
         Invalid(
+            "try:\n    from torch.amp import autocast\nexcept ImportError:\n    from torch.cuda.amp import autocast\n"
+            "with autocast():\n    pass\n",
+            None,
+        ),
+        Invalid(
             "import torch\n\ndef train(scaler: torch.cuda.amp.GradScaler):\n    pass\n",
             "import torch\n\ndef train(scaler: torch.amp.GradScaler):\n    pass\n",
         ),
@@ -102,6 +109,11 @@ class NameAmpDevice(PythonRule):
     def check(self, module: Module) -> Iterator[Match]:
         """Yields uses of the old names off the CUDA-only path."""
         uses = [u for u in _uses(module) if not on_cuda_path(module, u)]
+        spare = _spare_names(module)
+        for use in uses:
+            if _root(use).id in spare:
+                yield Match(*module.span(use), grade=Grade.ADVICE, note=_SPARE)
+        uses = [u for u in uses if _root(u).id not in spare]
         renames = {id(use): self._arguments(module, use) for use in uses}
         imports = _imports(module) if all(e is not None for e in renames.values()) else None
         whole: list[Edit] = list(imports or ())
@@ -180,11 +192,22 @@ def _only_a_type(module: Module, use: ast.expr) -> bool:
 
 def _bound_by_import(module: Module, use: ast.expr) -> bool:
     """Whether the name at its root comes from an import of ``torch.cuda.amp`` or from it, which is rewritten."""
-    root = use
-    while isinstance(root, ast.Attribute):
-        root = root.value
-    bound = module.names.qualify(root)
+    bound = module.names.qualify(_root(use))
     return bound is not None and bound.startswith(_MODULE)
+
+
+def _root(use: ast.expr) -> ast.Name:
+    while isinstance(use, ast.Attribute):
+        use = use.value
+    assert isinstance(use, ast.Name)
+    return use
+
+
+def _spare_names(module: Module) -> frozenset[str]:
+    """Names that a handler or a branch for older releases binds to the old classes, so that they may be either."""
+    statements: list[ast.ImportFrom | ast.Import] = [*module.nodes(ast.ImportFrom), *module.nodes(ast.Import)]
+    old = (s for s in statements if _binds_old(s) is not None and stands_in(module, s))
+    return frozenset(alias.asname or alias.name for s in old for alias in s.names)
 
 
 def _imports(module: Module) -> list[Edit] | None:
@@ -193,7 +216,7 @@ def _imports(module: Module) -> list[Edit] | None:
     statements: list[ast.ImportFrom | ast.Import] = [*module.nodes(ast.ImportFrom), *module.nodes(ast.Import)]
     for statement in statements:
         bound = _binds_old(statement)
-        if bound is None:
+        if bound is None or stands_in(module, statement):
             continue
         if not bound or _used_otherwise(module, bound):
             return None

@@ -9,7 +9,7 @@ from tools.cuda_calls import imported
 from tools.edits import Edit, Fix
 from tools.findings import Grade
 from tools.guards import dotted, on_cuda_path
-from tools.module import Module, keyword, string
+from tools.module import Module, fact, keyword, parameters, string
 from tools.rewrite import CUDA_AVAILABLE, cuda_test
 from tools.rules.base import Invalid, Match, PythonRule
 
@@ -58,6 +58,29 @@ class DrawOnCpuGenerator(PythonRule):
             count=2,
         ),
         Invalid(
+            "import torch\n\ndef draw(p, g=None):\n    if p is None:\n        g = torch.Generator(device=p.device)\n"
+            "    return torch.multinomial(p, 1, generator=g)\n",
+            "import torch\n\ndef draw(p, g=None):\n    if p is None:\n"
+            "        g = torch.Generator(device=p.device if torch.cuda.is_available() else 'cpu')\n"
+            "    return torch.multinomial(p, 1, generator=g)\n",
+            count=2,
+        ),
+        Invalid(
+            "import torch\n\ndef draw(p, seed):\n    g = None\n    if seed:\n"
+            "        g = torch.Generator(p.device if torch.cuda.is_available() else 'cpu')\n"
+            "    return torch.multinomial(p, 1, generator=g)\n",
+            None,
+        ),
+        Invalid(
+            "import torch\n\nclass Noise:\n    def __init__(self, seed, device):\n"
+            "        self.g = torch.Generator(device).manual_seed(seed) if seed else None\n\n"
+            "    def draw(self, n, device):\n        return torch.rand(n, generator=self.g, device=device)\n",
+            "import torch\n\nclass Noise:\n    def __init__(self, seed, device):\n"
+            "        self.g = torch.Generator(device if torch.cuda.is_available() else 'cpu').manual_seed(seed) if seed else None\n\n"
+            "    def draw(self, n, device):\n        return torch.rand(n, generator=self.g, device=device)\n",
+            count=2,
+        ),
+        Invalid(
             "import torch\ng = torch.Generator(device)\nx.normal_(generator=g)\n",
             "import torch\ng = torch.Generator(device if torch.cuda.is_available() else 'cpu')\nx.normal_(generator=g)\n",
             count=2,
@@ -77,7 +100,9 @@ class DrawOnCpuGenerator(PythonRule):
             used = keyword(call, "generator")
             if used is None or dotted(used.value) not in made or on_cuda_path(module, call):
                 continue
-            yield from _draw(module, call, module.text(used.value))
+            yield from _draw(
+                module, call, module.text(used.value), certain=_is_certain(module, call, dotted(used.value) or "")
+            )
 
 
 def _place(call: ast.Call) -> ast.expr | None:
@@ -95,22 +120,55 @@ def _quoted(module: Module, call: ast.Call) -> str:
 
 def _variables(module: Module) -> frozenset[str]:
     """Variables that hold a generator made on a device in this file."""
-    found = set()
-    for assignment in module.nodes(ast.Assign):
-        makers = [c for c in ast.walk(assignment.value) if isinstance(c, ast.Call)]
-        for maker in makers:
-            if module.qualify(maker.func) == "torch.Generator" and (maker.args or maker.keywords):
-                place = maker.args[0] if maker.args else maker.keywords[0].value
-                if string(place) != "cpu":
-                    found |= {name for target in assignment.targets if (name := dotted(target))}
-    return frozenset(found)
+    return frozenset(name for assignment in _makers(module) for t in assignment.targets if (name := dotted(t)))
 
 
-def _draw(module: Module, call: ast.Call, generator: str) -> Iterator[Match]:
+@fact
+def _makers(module: Module) -> list[ast.Assign]:
+    """Assignments of a generator that is not the CPU's, or that was made one of it by this rule."""
+    return [s for s in module.nodes(ast.Assign) if any(_on_device(module, n) for n in ast.walk(s.value))]
+
+
+def _on_device(module: Module, call: ast.AST) -> bool:
+    if not (isinstance(call, ast.Call) and module.qualify(call.func) == "torch.Generator"):
+        return False
+    place = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "device"), None)
+    return place is not None and string(place) != "cpu"
+
+
+def _is_certain(module: Module, call: ast.Call, name: str) -> bool:
+    """Whether a name holds a generator made here at a call, and never None or what somebody else gave.
+
+    It does where every binding of the name in the function (in the file, for one bound outside functions) makes one,
+    outside of any branch that the call is not in.
+    """
+    scope = module.function(call)
+    if "." in name or (scope is not None and name in parameters(scope)):
+        return False
+    bound = _stores(scope, name) if scope is not None else []
+    bound = bound or _stores(module.tree, name)
+    made = {id(t): s for s in _makers(module) for t in s.targets}
+    return bool(bound) and all(id(t) in made and _reaches(module, made[id(t)], call) for t in bound)
+
+
+def _stores(root: ast.AST, name: str) -> list[ast.AST]:
+    return [n for n in ast.walk(root) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)]
+
+
+def _reaches(module: Module, assignment: ast.Assign, call: ast.Call) -> bool:
+    home = module.parent(assignment)
+    at_once = isinstance(assignment.value, ast.Call)
+    return at_once and (home in (module.tree, module.function(call)) or home in set(module.ancestors(call)))
+
+
+def _draw(module: Module, call: ast.Call, generator: str, *, certain: bool) -> Iterator[Match]:
     name = module.qualify(call.func)
     end = module.span(call)[1]
     place = keyword(call, "device")
-    if name in _DRAWS and place is not None:
+    if not certain and (name in _SAMPLES or (name in _DRAWS and place is not None)):
+        if f"{generator}.device" not in module.text(call):
+            yield Match(*module.span(call), grade=Grade.ADVICE, note=_NOTE)
+    elif name in _DRAWS and place is not None:
         if module.text(place.value) != f"{generator}.device":
             moved = Edit(end, end, f".to({module.text(place.value)})")
             yield Match(*module.span(call), fix=Fix((module.replace(place.value, f"{generator}.device"), moved)))
