@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 import threading
 import time
 import weakref
@@ -267,6 +268,9 @@ class Recorder:
             return
         if self.step <= self.detailed:
             self._write_calls()
+        draws = sys.modules.get("torchtpu.proof.draws")
+        for draw in draws.log() if draws is not None else ():
+            self.store.write("draw", **draw)
         self.store.write(
             "end", steps=self.made, backwards=self.backwards, lost=self.store.lost,
             bytes=self.store.bytes, seconds=round(self.seconds, 3), broken=self.broken,
@@ -336,7 +340,7 @@ def _places(module: nn.Module) -> dict[str, Any]:
     return {"defined": source, "called": frames.caller()}
 
 
-def install(module: Any, proof: Proof) -> Recorder | None:
+def install(proof: Proof) -> Recorder | None:
     """Starts recording in this process, where the comparison asks for it; before the hooks that end a program."""
     from torch.optim import optimizer as optimizers
 
@@ -350,7 +354,7 @@ def install(module: Any, proof: Proof) -> Recorder | None:
     before, after = recorder.safely(recorder.before_step), recorder.safely(recorder.after_step)
     optimizers.register_optimizer_step_pre_hook(lambda optimizer, *_: before(optimizer))
     optimizers.register_optimizer_step_post_hook(lambda optimizer, *_: after(optimizer))
-    _hook_backward(module, recorder.safely(recorder.backward))
+    _hook_backward(torch, recorder.safely(recorder.backward))
     # Runs before every atexit function, while the device is still there.
     threading._register_atexit(recorder.finish)  # type: ignore[attr-defined]
     return recorder
