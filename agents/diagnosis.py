@@ -9,6 +9,9 @@ from typing import Any
 from agents import import_paths
 from agents.state import Diagnosis, Owner, RunRecord
 from tools.commands import named_files, parse
+from tools.diagnose import Cause, Confidence
+from tools.diagnose import diagnose as known_causes
+from tools.run import RunOutput
 
 _LIMITS = {
     "time-limit": "Give it more time with --timeout, or fewer steps with --steps.",
@@ -21,6 +24,9 @@ _BACKEND = re.compile(r"is not implemented for TPU|file a feature request|not su
 _SIMULATOR = re.compile(r"simulat", re.I)
 _MISSING = re.compile(r"No module named '([\w.]+)'")
 _OUT_OF_MEMORY = re.compile(r"RESOURCE_EXHAUSTED|out of memory", re.I)
+_TAIL = 64 * 1024
+_ENTRY_AT_FAULT = frozenset({"own-module", "missing-data", "usage", "not-started"})
+"""Kinds that say more than any known cause: the program was not started as it should be."""
 
 
 def explain(record: RunRecord, root: Path) -> Diagnosis:
@@ -31,6 +37,11 @@ def explain(record: RunRecord, root: Path) -> Diagnosis:
         root: The migrated tree.
     """
     kind, owner, cause, remedy = _judge(record, root)
+    found = [] if kind in _ENTRY_AT_FAULT else known_causes(_seen(record))
+    known = found[0] if found and _says_more(found[0], record) else None
+    if known is not None:
+        owner, remedy = Owner(known.owner), known.remedy
+        cause = f"{cause.rstrip('.')}. {known.cause}"
     return Diagnosis(
         kind=kind,
         owner=owner,
@@ -40,6 +51,35 @@ def explain(record: RunRecord, root: Path) -> Diagnosis:
         module=_missing(record.exception or {}),
         entry=record.entry,
         attempt=record.attempt,
+        knowledge=known.entry if known else None,
+        confidence=known.confidence.value if known else None,
+        rules=known.rules if known else [],
+        others=[each.entry for each in found if each is not known],
+    )
+
+
+def _says_more(cause: Cause, record: RunRecord) -> bool:
+    """Whether a known cause may stand for the failure: what was only printed explains no exception."""
+    return record.exception is None or cause.confidence is not Confidence.POSSIBLE
+
+
+def _seen(record: RunRecord) -> RunOutput:
+    """What is left of a run, with the end of its log."""
+    output = ""
+    if record.log:
+        try:
+            output = Path(record.log).read_bytes()[-_TAIL:].decode("utf-8", "replace")
+        except OSError:
+            output = ""
+    return RunOutput(
+        outcome=record.outcome,
+        explanation=record.explanation,
+        signal=record.signal,
+        losses=record.losses,
+        warnings=record.warnings,
+        exception=record.exception,
+        native_tail=record.native_tail,
+        output_tail=output,
     )
 
 

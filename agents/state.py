@@ -157,6 +157,10 @@ class Diagnosis(BaseModel):
     module: str | None = Field(default=None, description="the module that an import did not find")
     entry: str = ""
     attempt: int = 1
+    knowledge: str | None = Field(default=None, description="the entry of prompts/knowledge that was recognised")
+    confidence: Literal["certain", "likely", "possible"] | None = None
+    rules: list[str] = Field(default=[], description="rules that find the cause in the source")
+    others: list[str] = Field(default=[], description="further entries that fit")
 
     @property
     def signature(self) -> str:

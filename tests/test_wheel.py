@@ -137,3 +137,15 @@ def test_the_wheel_holds_no_tests_and_no_compiled_files(installed: Installed) ->
     inside = {p.name for p in (installed.site / "torchtpu_agent").iterdir() if p.is_dir()}
     assert inside <= {"agents", "tools", "prompts", "evals", "__pycache__"}
     assert not (installed.site / "torchtpu_agent/agents/command").exists()
+
+
+def test_the_wheel_knows_the_failures(installed: Installed, tmp_path: Path) -> None:
+    inside = installed.site / "torchtpu_agent/prompts/knowledge"
+    assert {p.name for p in inside.iterdir()} == {p.name for p in (ROOT / "prompts/knowledge").iterdir()}
+    program = (
+        "import sys; from torchtpu_agent import rooms; sys.path.insert(0, str(rooms()))\n"
+        "from tools.diagnose import diagnose; from tools.run import RunOutput\n"
+        "seen = {'type': 'RuntimeError', 'message': 'sparse operators are not supported on TPU yet'}\n"
+        "print(diagnose(RunOutput(outcome='exception', explanation='', exception=seen))[0].entry)\n"
+    )
+    assert installed.ok("python", "-c", program, cwd=tmp_path).strip() == "sparse-operators"

@@ -80,6 +80,9 @@ def _diagnoses(report: Report) -> Iterator[str]:
         yield f"- **{diagnosis.kind}** (owner: {diagnosis.owner}){place}: {_text(diagnosis.cause)}"
         if diagnosis.remedy:
             yield f"  Remedy: {_text(diagnosis.remedy)}"
+        if diagnosis.knowledge:
+            rules = f"; found in the source by {', '.join(diagnosis.rules)}" if diagnosis.rules else ""
+            yield f"  Known as `{diagnosis.knowledge}` ({diagnosis.confidence}){rules}."
     yield ""
 
 

@@ -139,3 +139,36 @@ def test_files_are_parsed_by_their_kind(tmp_path, name, text, good):
 )
 def test_only_modules_that_define_things_are_imported(text, good):
     assert only_defines(ast.parse(text)) is good
+
+
+def test_a_known_failure_is_named_with_its_remedy_and_rule():
+    frames = [{"file": "train.py", "line": 7, "source": "scaler.step(optimizer)"}]
+    message = "operator 'aten::_amp_foreach_non_finite_check_and_unscale_' is not implemented for TPU."
+    failure = {"type": "RuntimeError", "message": message, "frames": frames}
+    found = explain(record(outcome="exception", exception=failure), changed_root)
+    assert (found.knowledge, found.confidence, found.owner) == ("scaler-on-tpu", "certain", Owner.CODE)
+    assert found.rules == ["TPU303"]
+    assert found.where == "train.py:7"
+    assert "Loss scaling is for float16" in found.cause
+    assert "operator-missing" in found.others
+
+
+def test_a_package_for_cuda_alone_is_not_to_be_installed():
+    failure = {"type": "ModuleNotFoundError", "message": "No module named 'flash_attn'", "frames": []}
+    found = explain(record(outcome="exception", exception=failure), changed_root)
+    assert found.knowledge == "flash-attention-missing"
+    assert "Do not install" in found.remedy
+
+
+def test_what_was_only_printed_explains_no_exception(tmp_path):
+    log = tmp_path / "log.txt"
+    log.write_text("torch._dynamo hit config.recompile_limit (8)\n")
+    failure = {"type": "KeyError", "message": "'epoch'", "frames": []}
+    found = explain(record(outcome="exception", exception=failure, log=str(log)), changed_root)
+    assert found.knowledge is None
+    assert found.others == ["recompile-limit"]
+
+
+def test_a_log_that_is_gone_is_no_fault():
+    found = explain(record(outcome="memory-limit", log="/nonexistent/log"), changed_root)
+    assert found.knowledge == "host-memory-full"
