@@ -182,8 +182,8 @@ def _device_remarks(result: RunResult) -> list[str]:
     if not result.outcome.good or (result.device is not None and result.device.kind == "cpu"):
         return []
     if result.device is None:
-        why = f" ({result.notes[0]})" if result.notes else ""
-        return [f"Which device it ran on is not known{why}."]
+        # Without a note no program of it imported torch, which is no news to its author.
+        return [f"Which device it ran on is not known ({result.notes[0]})."] if result.notes else []
     remarks = []
     if result.steps > result.device_steps:
         away = result.steps - result.device_steps
