@@ -31,7 +31,9 @@ def judge(record: RunRecord, diagnosis: Diagnosis | None) -> Verdict:
     if kind == "cpu":
         return not_run("runs", "it ran on the CPU, which says nothing about a TPU", evidence)
     if kind not in ("hardware", "simulated"):
-        return not_run("runs", f"nothing is claimed of '{record.entry}': {record.explanation}", evidence)
+        return not_run(
+            "runs", f"no device was reported by '{record.entry}', so nothing is claimed. {record.explanation}", evidence
+        )
     if not record.device_steps and not record.device_ops:
         return failed("runs", f"'{record.entry}' ended well, but nothing of it ran on the TPU", evidence)
     if record.steps and not record.device_steps:
