@@ -2,28 +2,40 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 import threading
 from collections.abc import MutableMapping
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from torchtpu import hardware, packages
+from torchtpu.device_info import DEFAULT_GENERATION, GENERATION_VARIABLE, DeviceInfo, Kind, Numerics
 from torchtpu.simulator import plugin as plugins
 
-Kind = Literal["hardware", "simulated", "cpu"]
+__all__ = [
+    "DEFAULT_GENERATION",
+    "GENERATION_VARIABLE",
+    "INFO_VARIABLE",
+    "NUMERICS_VARIABLE",
+    "VERBOSE_VARIABLE",
+    "DeviceError",
+    "DeviceFault",
+    "DeviceInfo",
+    "Kind",
+    "Numerics",
+    "Preference",
+    "bring_up",
+    "choose",
+    "environment",
+]
+
 Preference = Literal["auto", "hardware", "simulated", "cpu"]
-Numerics = Literal["float32", "tpu"]
 
 INFO_VARIABLE = "TORCHTPU_DEVICE_INFO"
 NUMERICS_VARIABLE = "TORCHTPU_NUMERICS"
 VERBOSE_VARIABLE = "TORCHTPU_VERBOSE"
-GENERATION_VARIABLE = "TORCHTPU_SIMULATED_GENERATION"
-DEFAULT_GENERATION = "v5e"
 
 _lock = threading.Lock()
 _brought_up: DeviceInfo | None = None
@@ -45,36 +57,6 @@ class DeviceError(RuntimeError):
 
 class DeviceFault(DeviceError):
     """The device came up half: what runs in this process now says nothing about it."""
-
-
-@dataclass(frozen=True)
-class DeviceInfo:
-    """The device a workload runs on.
-
-    Attributes:
-        kind: ``hardware``, ``simulated`` or ``cpu``.
-        name: For people, such as ``TPU v6e`` or ``simulated TPU v5e (XLA CPU 0.11.2)``.
-        why: Why this one was chosen.
-        plugin: Path of the CPU PJRT plugin of a simulated device.
-        plugin_sha256: Its hash.
-        versions: Versions of the packages involved.
-    """
-
-    kind: Kind
-    name: str
-    why: str
-    plugin: str | None = None
-    plugin_sha256: str | None = None
-    versions: dict[str, str] = field(default_factory=dict)
-
-    def to_json(self) -> str:
-        """Returns the fields as one line of JSON."""
-        return json.dumps(asdict(self), sort_keys=True)
-
-    @classmethod
-    def from_json(cls, text: str) -> DeviceInfo:
-        """Reads what ``to_json`` wrote."""
-        return cls(**json.loads(text))
 
 
 def _packages(python: Path | None) -> packages.Installed:

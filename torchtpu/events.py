@@ -18,7 +18,7 @@ class Event:
 
     Attributes:
         event: ``start``, ``device``, ``fault``, ``warning``, ``exception``, ``step``, ``stop``, ``ops``, ``note``,
-            ``armed`` or ``end``.
+            ``armed``, ``loaded`` or ``end``.
         time: Seconds since the epoch.
         pid: Process id as the process itself sees it (a sandbox has its own).
         rank: Its rank in a distributed run, where it has one.

@@ -13,8 +13,9 @@ from pathlib import Path
 from torchtpu import device
 from torchtpu.events import Event
 from torchtpu.launcher import environment, limits, sandbox
+from torchtpu.launcher.outcome import Outcome
 from torchtpu.launcher.record import Record
-from torchtpu.launcher.result import LaunchSpec, Outcome, RunResult
+from torchtpu.launcher.result import LaunchSpec, RunResult
 from torchtpu.launcher.supervisor import Ending, Supervisor, human_bytes
 
 __all__ = ["LaunchSpec", "Outcome", "RunResult", "launch"]
@@ -196,6 +197,8 @@ def _result(
         argv=tuple(spec.argv),
         output_bytes=output.total,
         python=str(_python(spec)),
+        loaded=tuple(sorted(record.loaded)),
+        backend_frame=None if outcome.good else record.backend_frame(private.events),
     )
 
 

@@ -278,3 +278,25 @@ def test_other_interpreter_without_our_packages(tmp_path: Path) -> None:
     result = launch(spec)
     assert result.outcome is Outcome.EXCEPTION
     assert result.output_tail.startswith("[]\n")
+
+
+def test_the_projects_imported_files_are_told(tmp_path: Path) -> None:
+    (tmp_path / "part").mkdir()
+    write(tmp_path / "part", "", "__init__.py")
+    write(tmp_path / "part", "x = 1", "net.py")
+    write(tmp_path, "", "never.py")
+    result = run(tmp_path, "import os, part.net; os.chdir('/')")
+    assert result.loaded == ("part/__init__.py", "part/net.py", "prog.py")
+
+
+def test_a_backend_frame_is_told_only_of_the_thread_that_died(tmp_path: Path) -> None:
+    folder = tmp_path / "site-packages" / "torch_tpu"
+    folder.mkdir(parents=True)
+    write(folder, "", "__init__.py")
+    write(folder, "import os\ndef launch():\n    os.abort()\ndef wait(event):\n    event.wait()\n", "kernel.py")
+    path = f"import os, sys, threading; sys.path.insert(0, '{folder.parent}')\n"
+    backend = run(tmp_path, f"{path}from torch_tpu.kernel import launch\nlaunch()")
+    assert "kernel.py" in (backend.backend_frame or "")
+    waiting = "threading.Thread(target=wait, args=[threading.Event()], daemon=True).start()"
+    own = run(tmp_path, f"{path}from torch_tpu.kernel import wait\n{waiting}\nos.abort()")
+    assert (own.outcome, own.backend_frame) == (Outcome.ABORT, None)

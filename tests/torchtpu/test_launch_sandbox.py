@@ -164,3 +164,9 @@ def test_without_bubblewrap_it_says_so(tmp_path: Path, monkeypatch: pytest.Monke
     refused = run(tmp_path, "print(1)", sandbox="on")
     assert refused.outcome is Outcome.NOT_STARTED
     assert "bubblewrap is not installed" in refused.explain()
+
+
+@boxed
+def test_the_hint_for_a_read_only_place_names_what_can_be_done(tmp_path: Path) -> None:
+    result = run(tmp_path, "open('/etc/torchtpu-here', 'w')", sandbox="on")
+    assert "write there, or switch the sandbox off" in result.explain()

@@ -11,12 +11,13 @@ from torchtpu.inject import frames, writer
 
 MAX_FILES = 1500
 # Read once: a program may change its folder or clear its environment.
-_root = ""
+_root = _script = ""
 
 
 def _files() -> Iterator[str]:
-    for module in list(sys.modules.values()):
-        file = getattr(module, "__dict__", {}).get("__file__")
+    known = (getattr(module, "__dict__", {}).get("__file__") for module in list(sys.modules.values()))
+    # Python takes the main module's own name away before it ends.
+    for file in (_script, *known):
         if isinstance(file, str) and file.startswith(_root) and file.endswith(".py") and frames.is_users(file):
             yield os.path.relpath(file, _root)
 
@@ -29,6 +30,7 @@ def _report() -> None:
 
 def install() -> None:
     """Makes this process report; one that is killed does not, and then nothing is known of it."""
-    global _root
+    global _root, _script
+    _script = os.path.abspath(sys.argv[0]) if sys.argv else ""
     _root = os.path.realpath(os.environ.get(frames.ROOT_VARIABLE) or os.getcwd()) + os.sep
     atexit.register(_report)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from torchtpu.events import ExceptionEvent, Frame
-from torchtpu.launcher.result import Outcome, RunResult
+from torchtpu.launcher.outcome import Facts, Outcome
 
 # Reading a value is where an error of an earlier, asynchronous operation comes to light.
 _READS = re.compile(r"\.(?:cpu|item|tolist|numpy)\(|\bprint\(|\bfloat\(|\bint\(")
@@ -19,7 +19,7 @@ _LOG_HEAD = re.compile(r"^F\d{4} [\d:.]+ +\d+ ")
 _READ_ONLY = re.compile(r"Read-only file system", re.IGNORECASE)
 
 
-def explain(result: RunResult) -> str:
+def explain(result: Facts) -> str:
     """Returns the sentences for a result."""
     sentences = [_HOW[result.outcome](result), *_device_remarks(result)]
     return " ".join(sentence for sentence in sentences if sentence)
@@ -34,7 +34,7 @@ def place(frame: Frame | None) -> str:
     return f"{frame.file}:{frame.line}{function}{source}"
 
 
-def _steps(result: RunResult) -> str:
+def _steps(result: Facts) -> str:
     if not result.steps:
         return ""
     noun = "optimizer step" if result.steps == 1 else "optimizer steps"
@@ -44,27 +44,27 @@ def _steps(result: RunResult) -> str:
     return text
 
 
-def _after(result: RunResult) -> str:
+def _after(result: Facts) -> str:
     return f" after {_steps(result)}" if result.steps else " before its first optimizer step"
 
 
-def _stood(result: RunResult) -> str:
+def _stood(result: Facts) -> str:
     return f"Python stood at {place(result.stack[-1])}." if result.stack else ""
 
 
-def _completed(result: RunResult) -> str:
+def _completed(result: Facts) -> str:
     steps = f" ({_steps(result)})" if result.steps else ""
     return f"The program finished{steps}."
 
 
-def _stopped(result: RunResult) -> str:
+def _stopped(result: Facts) -> str:
     text = f"The program was ended as asked after {_steps(result)}."
     if result.detail:
         text += f" It caught the request and had to be killed ({result.detail}); what it saves at its end is not there."
     return text
 
 
-def _exception(result: RunResult) -> str:
+def _exception(result: Facts) -> str:
     error = result.exception
     if error is None:
         return _exit_nonzero(result)
@@ -86,7 +86,7 @@ def _first_line(error: ExceptionEvent) -> str:
     return f"{error.type}: {lines[0][:300]}"
 
 
-def _hints(result: RunResult, error: ExceptionEvent) -> list[str]:
+def _hints(result: Facts, error: ExceptionEvent) -> list[str]:
     hints = []
     on_device = result.device is not None and result.device.kind != "cpu"
     if on_device and error.frames and error.type == "RuntimeError" and _READS.search(error.frames[-1].source):
@@ -98,11 +98,13 @@ def _hints(result: RunResult, error: ExceptionEvent) -> list[str]:
     if result.sandboxed and _NETWORK.search(text):
         hints.append("The sandbox has no network: fetch data and models beforehand, or switch the sandbox off.")
     if result.sandboxed and _READ_ONLY.search(text):
-        hints.append("The sandbox keeps files outside the working copy read-only: name that folder as writable.")
+        hints.append(
+            "The sandbox lets a program write in the working copy only: write there, or switch the sandbox off."
+        )
     return hints
 
 
-def _missing(result: RunResult, module: str) -> str:
+def _missing(result: Facts, module: str) -> str:
     package = module.partition(".")[0]
     error = result.exception
     where = place(error.frames[-1]) if error and error.frames else ""
@@ -113,13 +115,13 @@ def _missing(result: RunResult, module: str) -> str:
     )
 
 
-def _exit_nonzero(result: RunResult) -> str:
+def _exit_nonzero(result: Facts) -> str:
     last = result.output_tail.strip().splitlines()[-1:]
     said = f" Its last words: {last[0][:300]}" if last else " It printed nothing."
     return f"The program ended itself with exit code {result.exit_code}{_after(result)}, without an exception.{said}"
 
 
-def _abort(result: RunResult) -> str:
+def _abort(result: Facts) -> str:
     if result.signal:
         why = _SIGNALS.get(result.signal, "native code ended it")
         text = f"The process died of {result.signal}{_after(result)}: {why}."
@@ -129,17 +131,17 @@ def _abort(result: RunResult) -> str:
     return " ".join(part for part in (text, reason, _stood(result)) if part)
 
 
-def _time_limit(result: RunResult) -> str:
+def _time_limit(result: Facts) -> str:
     text = f"The program was still running at its time limit of {result.detail}{_after(result)}."
     return f"{text} {_stood(result)}".strip()
 
 
-def _hang(result: RunResult) -> str:
+def _hang(result: Facts) -> str:
     text = f"The program hung{_after(result)}: no output, no event and no processor use for {result.detail}."
     return f"{text} {_stood(result)}".strip()
 
 
-def _memory(result: RunResult) -> str:
+def _memory(result: Facts) -> str:
     ours = result.detail != "the machine's"
     what = f"it needed more than {result.detail}" if ours else "the machine had no more"
     return (
@@ -148,36 +150,36 @@ def _memory(result: RunResult) -> str:
     )
 
 
-def _disk(result: RunResult) -> str:
+def _disk(result: Facts) -> str:
     return (
         f"The program was ended because it wrote more than {result.detail}{_after(result)}."
         " Write less, or raise the limit."
     )
 
 
-def _output(result: RunResult) -> str:
+def _output(result: Facts) -> str:
     return (
         f"The program was ended because it printed {result.output_bytes} bytes, far more than the {result.detail}"
         " that are kept. Make it print less, or raise the limit."
     )
 
 
-def _daemonised(result: RunResult) -> str:
+def _daemonised(result: Facts) -> str:
     return (
         "The program returned but left processes running in the background, which were ended:"
         f" {result.detail}. Run it in the foreground."
     )
 
 
-def _not_started(result: RunResult) -> str:
+def _not_started(result: Facts) -> str:
     return f"The program could not be started: {result.detail}."
 
 
-def _interrupted(result: RunResult) -> str:
+def _interrupted(result: Facts) -> str:
     return f"Interrupted{_after(result)}; all its processes were ended."
 
 
-def _device_remarks(result: RunResult) -> list[str]:
+def _device_remarks(result: Facts) -> list[str]:
     """Says what a good end does not say by itself: whether the device had any part in it."""
     if not result.outcome.good or (result.device is not None and result.device.kind == "cpu"):
         return []

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from torchtpu import events, kinds
-from torchtpu.device import DeviceInfo
+from torchtpu.device_info import DeviceInfo
 from torchtpu.events import Event, ExceptionEvent, Frame, WarningEvent
 
 MAX_WARNINGS = 200
 KEPT_LOSSES = 100
 _STACK_LINE = re.compile(r'^  File "(.*)", line (\d+) in (.*)$')
+_BACKEND_LINE = re.compile(r"^.*[/\\](?:torch_tpu|libtpu)[/\\.].*$", re.MULTILINE)
 _DEATH = re.compile(
     rb"^Fatal Python error: (Aborted|Segmentation fault|Bus error|Floating[ -]point \w+|Illegal instruction)",
     re.MULTILINE,
@@ -55,6 +56,7 @@ class Record:
     warnings: list[WarningEvent] = field(default_factory=list)
     exceptions: list[tuple[str, ExceptionEvent]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    loaded: set[str] = field(default_factory=set)
     first_losses: list[float] = field(default_factory=list)
     last_losses: deque[float] = field(default_factory=lambda: deque(maxlen=KEPT_LOSSES))
     count: int = 0
@@ -123,6 +125,9 @@ class Record:
     def _ops(self, event: Event) -> None:
         process = self.processes[event.pid]
         process.device_ops = event.data["device_ops"]
+
+    def _loaded(self, event: Event) -> None:
+        self.loaded.update(str(file) for file in event.data["files"])
 
     def _stop(self, event: Event) -> None:
         process = self.processes[event.pid]
@@ -214,6 +219,16 @@ class Record:
                 return frames
         return ()
 
+    def backend_frame(self, folder: Path) -> str | None:
+        """Returns the innermost line of torch_tpu or libtpu in the stack of the thread that died, if it has one."""
+        for path in folder.glob("*.stacks"):
+            data = path.read_bytes()[: 512 * 1024]
+            threads = _threads(data.decode("utf-8", "replace")) if _DEATH.search(data) else []
+            for thread in threads:
+                if thread.startswith("Current thread") and (found := _BACKEND_LINE.search(thread)):
+                    return found[0].strip()
+        return None
+
     def _telling(self, path: Path) -> tuple[bool, bool, int, float]:
         # A process that died comes first, then one that trains; of those that wait for each other, the youngest.
         process = self.processes.get(int(path.stem), _Process())
@@ -221,10 +236,14 @@ class Record:
         return died, process.role == "program", process.steps, path.stat().st_mtime
 
 
+def _threads(text: str) -> list[str]:
+    return re.split(r"^(?=Current thread|Thread 0x)", text, flags=re.MULTILINE)[1:]
+
+
 def _users_frames(path: Path, root: Path) -> tuple[Frame, ...]:
     text = path.read_bytes()[-512 * 1024 :].decode("utf-8", "replace")
     # The thread that died comes as "Current thread"; else the main one, which is the last listed.
-    threads = re.split(r"^(?=Current thread|Thread 0x)", text, flags=re.MULTILINE)[1:]
+    threads = _threads(text)
     threads.sort(key=lambda thread: thread.startswith("Current thread"))
     for thread in reversed(threads):
         found = [match for line in thread.splitlines() if (match := _STACK_LINE.match(line))]

@@ -2,39 +2,15 @@
 
 from __future__ import annotations
 
-import enum
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from torchtpu.device import DeviceInfo
-from torchtpu.events import ExceptionEvent, Frame, WarningEvent
+from torchtpu.launcher.explain import explain
+from torchtpu.launcher.outcome import Facts
 from torchtpu.proof.spec import Proof
-
-
-class Outcome(enum.StrEnum):
-    """How a run ended."""
-
-    COMPLETED = "completed"
-    STOPPED_AT_STEPS = "stopped-at-steps"
-    EXCEPTION = "exception"
-    EXIT_NONZERO = "exit-nonzero"
-    ABORT = "abort"
-    TIME_LIMIT = "time-limit"
-    HANG = "hang"
-    MEMORY_LIMIT = "memory-limit"
-    DISK_LIMIT = "disk-limit"
-    OUTPUT_LIMIT = "output-limit"
-    DAEMONISED = "daemonised"
-    NOT_STARTED = "not-started"
-    INTERRUPTED = "interrupted"
-
-    @property
-    def good(self) -> bool:
-        """Whether the program did all it was asked to."""
-        return self in (Outcome.COMPLETED, Outcome.STOPPED_AT_STEPS)
 
 
 @dataclass(frozen=True)
@@ -85,64 +61,12 @@ class LaunchSpec:
 
 
 @dataclass(frozen=True)
-class RunResult:
-    """What came of a run.
-
-    Attributes:
-        outcome: How it ended.
-        exit_code: Of the command itself; None when a signal ended it or it never ran.
-        signal: Name of that signal, such as ``SIGABRT``.
-        duration: Seconds.
-        device: The device that came up in the workload; None when none did.
-        steps: Optimizer steps made.
-        device_steps: Those whose parameters were on the TPU.
-        losses: Loss of each step where known, the first 100 and the last 100.
-        device_ops: Programs TorchTPU was asked to run; None where TorchTPU was not loaded.
-        warnings: What was warned of, with the user's lines.
-        exception: The exception that ended it.
-        native_tail: Last lines of the native log that were no mere information.
-        output_tail: Last lines of the program's own output.
-        log: File with the output.
-        sandboxed: Whether it ran in the sandbox.
-        sandbox_note: What the sandbox was, or why there was none.
-        stack: The user's Python frames at the moment it died or was ended, outermost first.
-        fatal: The first line of the native log that says why it died.
-        notes: What else a person should know.
-        detail: What the outcome is about: the limit, the missing file, the processes left.
-        argv: The command line.
-        output_bytes: Bytes it printed.
-        python: The workload's interpreter.
-    """
-
-    outcome: Outcome
-    exit_code: int | None
-    signal: str | None
-    duration: float
-    device: DeviceInfo | None
-    steps: int
-    device_steps: int
-    losses: tuple[float, ...]
-    device_ops: int | None
-    warnings: tuple[WarningEvent, ...]
-    exception: ExceptionEvent | None
-    native_tail: tuple[str, ...]
-    output_tail: str
-    log: Path | None
-    sandboxed: bool
-    sandbox_note: str
-    stack: tuple[Frame, ...] = ()
-    fatal: str | None = None
-    notes: tuple[str, ...] = ()
-    detail: str = ""
-    argv: tuple[str, ...] = ()
-    output_bytes: int = 0
-    python: str = ""
+class RunResult(Facts):
+    """What came of a run; see ``Facts`` for what it holds."""
 
     def explain(self) -> str:
         """Says in a few sentences what ended the run, where, and what to do next."""
-        from torchtpu.launcher import explain
-
-        return explain.explain(self)
+        return explain(self)
 
     def to_json(self) -> dict[str, Any]:
         """Returns the fields as JSON values, with the explanation; a loss that is not finite is a string."""

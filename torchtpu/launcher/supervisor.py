@@ -17,9 +17,10 @@ from typing import Any
 
 from torchtpu.events import Event, EventReader
 from torchtpu.launcher import limits
+from torchtpu.launcher.outcome import Outcome
 from torchtpu.launcher.output import OutputPump
 from torchtpu.launcher.record import Record
-from torchtpu.launcher.result import LaunchSpec, Outcome
+from torchtpu.launcher.result import LaunchSpec
 
 POLL = 0.05
 SAMPLE = 0.25

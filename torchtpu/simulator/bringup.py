@@ -9,12 +9,10 @@ import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from torchtpu.device_info import DEFAULT_GENERATION, GENERATION_VARIABLE, DeviceInfo, Numerics
 from torchtpu.simulator import flags, pjrt
-
-if TYPE_CHECKING:
-    from torchtpu.device import DeviceInfo, Numerics
 
 # Libraries of kernels vanish from the dispatcher when they are collected.
 _kept: list[Any] = []
@@ -109,8 +107,6 @@ def start(info: DeviceInfo, *, numerics: Numerics, verbose: bool) -> None:
 
         loader._init_device("tpu")
         loader._LOADED = True
-    from torchtpu.device import DEFAULT_GENERATION, GENERATION_VARIABLE
-
     _read_flags(verbose)
     _count_one_device(os.environ.get(GENERATION_VARIABLE, DEFAULT_GENERATION))
     from torchtpu.simulator import collectives, compiled_collectives, pallas, runtime, substitutes

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from torchtpu.simulator.kernels import Registry
 
 if TYPE_CHECKING:
-    from torchtpu.device import Numerics
+    from torchtpu.device_info import Numerics
 
 
 def install(numerics: Numerics) -> Registry:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 if TYPE_CHECKING:
-    from torchtpu.device import Numerics
+    from torchtpu.device_info import Numerics
     from torchtpu.simulator.kernels import Registry
 
 _ATTENTION = "aten::scaled_dot_product_attention"

@@ -13,7 +13,7 @@ import torch
 from torchtpu.simulator.limits import SimulatorLimit
 
 if TYPE_CHECKING:
-    from torchtpu.device import Numerics
+    from torchtpu.device_info import Numerics
     from torchtpu.simulator.kernels import Registry
 
 

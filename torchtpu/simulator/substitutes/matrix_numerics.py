@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from torchtpu.simulator.rounding import full_precision, rounded
 
 if TYPE_CHECKING:
-    from torchtpu.device import Numerics
+    from torchtpu.device_info import Numerics
     from torchtpu.simulator.kernels import Kernel, Registry
 
 # Positions of the matrix operands among the positional arguments.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 if TYPE_CHECKING:
-    from torchtpu.device import Numerics
+    from torchtpu.device_info import Numerics
     from torchtpu.simulator.kernels import Registry
 
 _OVERLOADS = ("Tensor_Tensor", "Tensor_float", "float_Tensor")
