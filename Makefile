@@ -56,10 +56,11 @@ bench: $(READY)  ## scan speed against ruff and ast.parse on the installed torch
 
 conformance: $(READY)  ## compare the simulated device with the CPU, two suites in three modes (hours)
 	for suite in cases architectures; do for mode in eager fuse compile; do \
-		$(BIN)/python -m evals.conformance $$suite --mode $$mode; done; done
+		$(BIN)/python -m evals.conformance $$suite --mode $$mode --publish; done; done
 
-ecosystem: $(READY)  ## migrate pinned public repositories; SOURCES=folder with checkouts
-	$(BIN)/python -m evals.ecosystem $(if $(SOURCES),--source-dir $(SOURCES))
+ecosystem: $(READY)  ## migrate pinned public repositories; SOURCES=folder with checkouts, WIDE=python with torchvision
+	$(BIN)/python -m evals.ecosystem --publish $(if $(SOURCES),--source-dir $(SOURCES)) \
+		$(if $(WIDE),--wide-python $(WIDE))
 
 docs: $(READY)  ## regenerate docs/rules.md and docs/cli.md
 	$(BIN)/python docs/generate.py

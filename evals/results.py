@@ -5,12 +5,14 @@ from __future__ import annotations
 import datetime
 import json
 import platform
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "evals" / "results"
+_PLACE = re.compile(r"(?<![\w./:-])/(?:[\w.+@-]+/)+")
 _VERSIONS = """
 import json
 from importlib import metadata
@@ -55,6 +57,15 @@ def read(name: str, folder: Path = FOLDER) -> list[dict[str, Any]]:
     """The records published under a name so far."""
     path = folder / f"{name}.json"
     return list(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else []
+
+
+def without_places(value: Any) -> Any:
+    """The same with the folders of this machine left out of every text: `/a/b/c.py` becomes `c.py`."""
+    if isinstance(value, str):
+        return _PLACE.sub("", value)
+    if isinstance(value, dict):
+        return {key: without_places(item) for key, item in value.items()}
+    return [without_places(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def publish(name: str, records: list[dict[str, Any]], page: str, folder: Path = FOLDER) -> None:

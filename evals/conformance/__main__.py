@@ -11,7 +11,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from evals.conformance import expectations, suites, supervisor
+from evals import results
+from evals.conformance import expectations, published, suites, supervisor
 
 
 def _arguments() -> argparse.Namespace:
@@ -23,6 +24,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--output", type=Path, help="also append the JSON lines to this file")
     parser.add_argument("--limit", type=float, default=120.0, help="seconds a case may take")
     parser.add_argument("--numerics", choices=("float32", "tpu"), default="float32")
+    parser.add_argument("--publish", action="store_true", help="put a whole run's figures into the published results")
     return parser.parse_args()
 
 
@@ -50,7 +52,7 @@ def main() -> int:
             with arguments.output.open("a") as file:
                 file.write(text + "\n")
 
-    results = supervisor.run(
+    found = supervisor.run(
         arguments.suite,
         arguments.mode,
         names,
@@ -58,16 +60,34 @@ def main() -> int:
         environ={"TORCHTPU_NUMERICS": arguments.numerics},
         report=report,
     )
-    reasons = expectations.shortfalls(arguments.suite, arguments.mode, results, total)
+    reasons = expectations.shortfalls(arguments.suite, arguments.mode, found, total)
     summary = {
         "suite": arguments.suite,
         "mode": arguments.mode,
-        "counts": expectations.counts(results),
+        "counts": expectations.counts(found),
         "seconds": round(time.monotonic() - start, 1),
         "shortfalls": reasons,
     }
     print(json.dumps({"summary": summary}) if arguments.json else f"{summary}", flush=True)
+    if arguments.publish and len(found) == total:
+        published.publish(_record(arguments, found, summary["seconds"]))
     return 1 if reasons else 0
+
+
+def _record(arguments: argparse.Namespace, found: list[dict[str, Any]], seconds: float) -> published.Run:
+    from torchtpu import device
+
+    return published.take(
+        found,
+        suite=arguments.suite,
+        mode=arguments.mode,
+        numerics=arguments.numerics,
+        date=results.today(),
+        revision=results.revision(),
+        versions=results.versions(Path(sys.executable)),
+        device=device.choose().name,
+        seconds=seconds,
+    )
 
 
 if __name__ == "__main__":

@@ -60,9 +60,13 @@ def main() -> int:
 def publish(records: list[Record]) -> None:
     """Put the records in the place of older ones of the same projects."""
     known = {old["name"]: Record.model_validate(old) for old in results.read("ecosystem")}
-    known |= {record.name: record for record in records}
+    for record in records:
+        plain = results.without_places(record.model_dump(mode="json", exclude={"tail"}))
+        known[record.name] = Record.model_validate(plain)
     ordered = [known[project.name] for project in PROJECTS if project.name in known]
-    results.publish("ecosystem", [record.model_dump(mode="json") for record in ordered], page(ordered))
+    results.publish(
+        "ecosystem", [record.model_dump(mode="json", exclude={"tail"}) for record in ordered], page(ordered)
+    )
 
 
 def study(project: Project, args: argparse.Namespace) -> Record:

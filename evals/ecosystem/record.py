@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel
 
 STAGES = ("parses", "clean", "runs")
-COMMAND = "python -m evals.ecosystem --publish"
+COMMAND = "make ecosystem"
 
 
 class Record(BaseModel):

@@ -5,7 +5,8 @@ import math
 import pytest
 import torch
 
-from evals.conformance import architectures, cases, expectations, suites, supervisor
+from evals import results
+from evals.conformance import architectures, cases, expectations, published, suites, supervisor
 from evals.conformance.comparison import compare
 
 
@@ -98,3 +99,32 @@ def test_a_whole_suite_reaches_what_it_must(suite, mode):
     names = suites.names(suite, mode)
     found = supervisor.run(suite, mode, names)
     assert not expectations.shortfalls(suite, mode, found, len(names)), expectations.counts(found)
+
+
+LINES = [
+    {"case": "adds", "verdict": "match", "relative": 1.234e-7, "detail": "", "vacuous": False},
+    {"case": "zero", "verdict": "match", "relative": 0.0, "detail": "", "vacuous": True},
+    {"case": "off", "verdict": "mismatch", "relative": 0.05, "detail": "", "vacuous": False},
+    {"case": "bad", "verdict": "exception", "detail": "OSError: /some/where/file.so\nmore"},
+]
+ABOUT = {"suite": "cases", "mode": "fuse", "numerics": "float32", "date": "d", "revision": "r", "versions": {}}
+
+
+def test_published_figures_say_what_was_found_and_not_where():
+    run = published.take(LINES, device="simulated", seconds=7, **ABOUT)
+    assert run.matches == {"adds": 1.23e-7, "zero": 0.0} and run.vacuous == ["zero"]
+    assert run.others == {"off": ("mismatch", "relative error 5.0e-02"), "bad": ("exception", "OSError: file.so")}
+    text = published.page([run])
+    assert "| cases | fuse | 4 | 2 | 58 | 1 | 1.2e-07 | 1 | 1 | 0 | 0 | 0 | 7 |" in text
+    assert "- bad: exception; OSError: file.so" in text
+
+
+def test_published_page_is_the_one_its_figures_make():
+    runs = [published.Run.model_validate(item) for item in results.read("conformance")]
+    assert {(run.suite, run.mode): run.total for run in runs} == {
+        key: len(suites.names(*key)) for key in expectations.MINIMUM
+    }
+    assert (results.FOLDER / "conformance.md").read_text(encoding="utf-8") == published.page(runs)
+    for run in runs:
+        lines = [{"verdict": "match"}] * run.count("match") + [{"verdict": v} for v, _ in run.others.values()]
+        assert not expectations.shortfalls(run.suite, run.mode, lines, run.total)
