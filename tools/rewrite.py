@@ -7,8 +7,10 @@ import re
 from collections.abc import Iterable, Sequence
 
 from tools.edits import Edit, Fix
+from tools.imports import new_import
 from tools.module import Module, fact, parameters
 from tools.names import Names
+from tools.source import SourceFile
 
 AVAILABLE = "torch.accelerator.is_available"
 CURRENT = "torch.accelerator.current_accelerator"
@@ -29,7 +31,8 @@ def import_edits(module: Module, package: str = "torch") -> list[Edit]:
     """What makes ``package`` usable: nothing where the file binds it, else an import after the others."""
     if module.names.spelling(package) is not None:
         return []
-    return [insert_after_header(module, f"import {package}", blank=False)]
+    new = new_import(module.source, header(module), package)
+    return [new or insert_after_header(module, f"import {package}", blank=False)]
 
 
 def cuda_test(module: Module) -> str:
@@ -108,7 +111,7 @@ def _guard_run(module: Module, run: Sequence[ast.stmt], before: ast.stmt | None,
     )
     if not joins:
         edits.append(Edit(first, first, f"{margin}if {test}:{source.newline}"))
-    step = source.indent
+    step = _unit(module, run[0])
     for line in range(run[0].lineno, (run[-1].end_lineno or run[-1].lineno) + 1):
         if source.line(line).strip():
             edits.append(Edit(source.starts[line - 1], source.starts[line - 1], step))
@@ -116,6 +119,29 @@ def _guard_run(module: Module, run: Sequence[ast.stmt], before: ast.stmt | None,
     if not joins:
         edits[0:2] = [Edit(first, first, edits[0].replacement + step)]
     return Fix(tuple(edits))
+
+
+def _unit(module: Module, statement: ast.stmt) -> str:
+    """One level of indentation where a statement stands: what its block has over the one around it.
+
+    At the margin it is that of the nearest block of the file, before the statement or else after it.
+    """
+    source = module.source
+    holder = module.parent(statement)
+    if not isinstance(holder, ast.Module) and holder is not None and hasattr(holder, "lineno"):
+        outer, inner = _margin(source, holder.lineno), _margin(source, statement.lineno)
+        return inner[len(outer) :] if inner.startswith(outer) and len(inner) > len(outer) else source.indent
+    near = sorted(module.tree.body, key=lambda s: (s.lineno > statement.lineno, abs(s.lineno - statement.lineno)))
+    for other in near:
+        body = getattr(other, "body", None)
+        if isinstance(body, list) and body and body[0].lineno > other.lineno and _margin(source, body[0].lineno):
+            return _margin(source, body[0].lineno)
+    return source.indent
+
+
+def _margin(source: SourceFile, line: int) -> str:
+    text = source.line(line)
+    return text[: len(text) - len(text.lstrip())]
 
 
 # --- expressions -----------------------------------------------------------------------------------------------------
@@ -261,10 +287,14 @@ def _constant(module: Module, after: Sequence[ast.stmt] | None) -> tuple[str, li
     text = module.source.text
     name = next(constant for constant in _CONSTANTS if constant not in text)
     line = f"{name} = {device_type_expression(module)}"
-    bound = module.names.spelling("torch") is not None
-    if not bound:
-        line = f"import torch{module.source.newline}{module.source.newline}{line}"
-    return name, [insert_after(module, after or header(module), line, blank=bound or not header(module))]
+    leading = after or header(module)
+    if module.names.spelling("torch") is not None:
+        return name, [insert_after(module, leading, line, blank=True)]
+    new = new_import(module.source, leading, "torch")
+    if new is not None:
+        return name, [new, insert_after(module, leading, line, blank=True)]
+    line = f"import torch{module.source.newline}{module.source.newline}{line}"
+    return name, [insert_after(module, leading, line, blank=not header(module))]
 
 
 def _visible(module: Module, name: str, assignment: ast.Assign, node: ast.AST) -> bool:

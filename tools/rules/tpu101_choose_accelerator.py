@@ -66,7 +66,7 @@ class ChooseAccelerator(PythonRule):
         ),
         Invalid(
             "from torch.cuda import is_available\nd = 'cuda' if is_available() else 'cpu'\n",
-            "from torch.cuda import is_available\nimport torch\n"
+            "import torch\nfrom torch.cuda import is_available\n"
             "d = torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else 'cpu'\n",
         ),
     )

@@ -56,7 +56,7 @@ class CountAccelerators(PythonRule):
         ),
         Invalid(
             "from torch.cuda import device_count\nlocal = rank % device_count()\n",
-            "from torch.cuda import device_count\nimport torch\nlocal = rank % max(1, torch.accelerator.device_count())\n",
+            "import torch\nfrom torch.cuda import device_count\nlocal = rank % max(1, torch.accelerator.device_count())\n",
         ),
     )
 

@@ -48,7 +48,7 @@ class RecordEvent(PythonRule):
         ),
         Invalid(
             "from torch.cuda import Event\ndone = Event()\n",
-            "from torch.cuda import Event\nimport torch\ndone = torch.Event()\n",
+            "import torch\nfrom torch.cuda import Event\ndone = torch.Event()\n",
         ),
         Invalid("import torch\nstart = torch.cuda.Event(True)\n", None),
         Invalid(

@@ -35,7 +35,7 @@ class EnterDeviceContext(PythonRule):
     INVALID = (
         Invalid(
             "import torch\nwith torch.cuda.device(x.device):\n    kernel(x)\n",
-            "import torch\nimport contextlib\n"
+            "import contextlib\n\nimport torch\n"
             "with torch.cuda.device(x.device) if torch.cuda.is_available() else contextlib.nullcontext():\n    kernel(x)\n",
         ),
         Invalid(

@@ -45,7 +45,7 @@ class MarkRange(PythonRule):
         ),
         Invalid(
             "import torch\nwith torch.cuda.profiler.profile():\n    f()\n",
-            "import torch\nimport contextlib\n"
+            "import contextlib\n\nimport torch\n"
             "with torch.cuda.profiler.profile() if torch.cuda.is_available() else contextlib.nullcontext():\n    f()\n",
         ),
         Invalid(

@@ -91,7 +91,7 @@ class NameAmpDevice(PythonRule):
         Invalid(
             "from torch.cuda.amp import autocast\nfrom contextlib import nullcontext\n"
             "context = autocast if use_amp else nullcontext\nwith autocast():\n    pass\n",
-            "from torch.cuda.amp import autocast\nfrom contextlib import nullcontext\nimport torch\n"
+            "import torch\nfrom torch.cuda.amp import autocast\nfrom contextlib import nullcontext\n"
             'context = autocast if use_amp else nullcontext\nwith torch.amp.autocast("cuda"):\n    pass\n',
             count=2,
         ),

@@ -87,7 +87,7 @@ class ChooseBackend(PythonRule):
         ),
         Invalid(
             "from torch.distributed import init_process_group\nconfig = {'backend': 'nccl'}\n",
-            "from torch.distributed import init_process_group\nimport torch\n\n"
+            "import torch\nfrom torch.distributed import init_process_group\n\n"
             f"{_TOP}config = {{'backend': {_CALL}}}\n",
         ),
     )

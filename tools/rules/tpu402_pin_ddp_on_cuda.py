@@ -53,7 +53,7 @@ class PinDdpOnCuda(PythonRule):
         ),
         Invalid(
             "import torch.nn as nn\nmodel = nn.parallel.DistributedDataParallel(\n    model,\n    [gpu],\n)\n",
-            "import torch.nn as nn\nimport torch\nmodel = nn.parallel.DistributedDataParallel(\n    model,\n"
+            "import torch\nimport torch.nn as nn\nmodel = nn.parallel.DistributedDataParallel(\n    model,\n"
             "    [gpu] if torch.cuda.is_available() else None,\n)\n",
         ),
         Invalid(

@@ -59,7 +59,7 @@ class PinMemoryOnCuda(PythonRule):
         ),
         Invalid(
             "from torch.utils.data import DataLoader\nloader = DataLoader(data, pin_memory=True)\n",
-            "from torch.utils.data import DataLoader\nimport torch\n"
+            "import torch\nfrom torch.utils.data import DataLoader\n"
             "loader = DataLoader(data, pin_memory=torch.cuda.is_available())\n",
         ),
         Invalid(
