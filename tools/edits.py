@@ -36,6 +36,23 @@ def overlaps(first: Edit, second: Edit) -> bool:
     return first.start < second.end and second.start < first.end
 
 
+def conflict(first: Edit, second: Edit) -> bool:
+    """Whether edits of two different fixes must not be applied in one pass.
+
+    Each fix was made for the text as it stands, so what touches may not be what it was made for: an argument inserted
+    where another fix inserts one lacks its comma, a condition put behind an expression may bind to half of it. Equal
+    edits are shared where one does for both: a replacement, or whole lines such as an import.
+    """
+    if first == second:
+        return first.start == first.end and not first.replacement.endswith("\n")
+    apart = first.end < second.start or second.end < first.start
+    return not apart and (overlaps(first, second) or not (_is_lines(first) or _is_lines(second)))
+
+
+def _is_lines(edit: Edit) -> bool:
+    return edit.start == edit.end and edit.replacement.endswith("\n")
+
+
 def choose(fixes: Iterable[Fix]) -> list[Fix]:
     """Picks the fixes that can be applied together, deterministically.
 
@@ -45,7 +62,7 @@ def choose(fixes: Iterable[Fix]) -> list[Fix]:
     chosen: list[Fix] = []
     taken: list[Edit] = []
     for fix in sorted(set(fixes), key=lambda f: (sum(e.end - e.start for e in f.edits), f.edits)):
-        if not any(overlaps(edit, other) for edit in fix.edits for other in taken):
+        if not any(conflict(edit, other) for edit in fix.edits for other in taken):
             chosen.append(fix)
             taken.extend(fix.edits)
     return chosen

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.edits import Edit, Fix, apply, choose, overlaps
+from tools.edits import Edit, Fix, apply, choose, conflict, overlaps
 
 
 @st.composite
@@ -70,3 +70,23 @@ def test_equal_edits_of_two_fixes_are_applied_once() -> None:
     shared = Edit(0, 0, "import torch\n")
     chosen = choose([Fix((shared, Edit(2, 3, "a"))), Fix((shared, Edit(5, 6, "b")))])
     assert apply("0123456", [e for f in chosen for e in f.edits]) == "import torch\n01a34b6"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "together"),
+    [
+        (Edit(4, 4, "'cuda'"), Edit(4, 4, "enabled=True"), False),  # two arguments, no comma
+        (Edit(4, 4, ")"), Edit(4, 4, ")"), False),  # two brackets, not one
+        (Edit(2, 6, "a if b else c"), Edit(6, 6, " if d else e"), False),
+        (Edit(2, 4, "a"), Edit(4, 6, "b"), False),
+        (Edit(2, 4, "a"), Edit(3, 6, "b"), False),
+        (Edit(2, 4, "a"), Edit(2, 4, "a"), True),
+        (Edit(0, 0, "import torch\n"), Edit(0, 0, "import torch\n"), True),
+        (Edit(0, 0, "import os\n"), Edit(0, 0, "import torch\n"), True),
+        (Edit(0, 0, "import os\n"), Edit(0, 3, "a"), True),
+        (Edit(2, 3, "a"), Edit(4, 6, "b"), True),
+    ],
+)
+def test_what_two_fixes_may_do_in_one_pass(first: Edit, second: Edit, together: bool) -> None:
+    assert conflict(first, second) is conflict(second, first) is not together
+    assert (len(choose([Fix((first,)), Fix((second,))])) == 2) is (together and first != second)
