@@ -29,6 +29,15 @@ def _hook_storages(torch: Any) -> None:
     for kind in (torch.UntypedStorage, torch.TypedStorage):
         kind.cuda = lambda self, device=None, non_blocking=False: self  # noqa: ARG005  torch's signature
         kind.pin_memory = lambda self, device=None: self  # noqa: ARG005
+    storage = torch.UntypedStorage
+    create = storage.__new__
+
+    def new(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        if kwargs.get("device") is not None:
+            kwargs["device"] = placement.real(kwargs["device"])
+        return create(cls, *args, **kwargs)
+
+    storage.__new__ = staticmethod(new)
 
 
 def _loader(original: Callable[..., Any]) -> Callable[..., Any]:

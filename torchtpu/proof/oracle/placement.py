@@ -106,6 +106,10 @@ def put_all(value: Any, place: int, depth: int = 6) -> Any:
     return value
 
 
+def _nothing_used() -> None:
+    state.used = False
+
+
 _tensor: Any = ()
 _is_cpu: Any = None
 
@@ -126,3 +130,5 @@ def install(torch: Any) -> None:
         return state
 
     torch._utils._get_obj_state = without_place
+    # CUDA does not live on in a forked child, such as a loader's worker: what it computes is on the host.
+    os.register_at_fork(after_in_child=_nothing_used)
