@@ -1,0 +1,84 @@
+"""TPU931: torch_xla's device."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from tools.cuda_calls import imported
+from tools.edits import Edit
+from tools.findings import Grade
+from tools.literals import means_device
+from tools.module import Module, string
+from tools.rewrite import device, spell
+from tools.rules.base import Invalid, Match, PythonRule
+from tools.torch_xla import OPTIONAL, needs_torch_xla
+
+_DEVICE = ("torch_xla.core.xla_model.xla_device", "torch_xla.device")
+_TOP = 'DEVICE_TYPE = torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else "cpu"\n'
+
+
+class ResolveXlaDevice(PythonRule):
+    """``xm.xla_device()`` and the string ``"xla"`` name torch_xla's device, which torch_tpu does not have.
+
+    The resolved device takes its place: the TPU with torch_tpu, the CPU where there is no accelerator.
+
+    Fixed where the file cannot be loaded without torch_xla; where torch_xla is optional, the call is reported. Not
+    covered: comparisons with ``"xla"``.
+    """
+
+    ID = "TPU931"
+    NAME = "resolve-xla-device"
+    FAMILY = "I"
+    MESSAGE = "this is torch_xla's device; torch_tpu's is found through torch.accelerator"
+    TRIGGERS = ("xla_device", "xla.device", '"xla', "'xla")
+    REQUIRES = ("xla",)
+    PATTERN = r"xla_device|torch_xla|xla\.device|[\"']xla(:\d+)?[\"']"
+    COVERS = ("A4", "I10")
+    VALID = (
+        "import torch\nif device.type == 'xla':\n    pass\n",
+        "import torch_xla.core.xla_model as xm\nd = xm.xla_real_devices()\n",
+        "def xla_device():\n    return 1\nd = xla_device()\n",
+        "backend = 'xla'\n",
+    )
+    INVALID = (
+        Invalid(
+            "import torch\nimport torch_xla.core.xla_model as xm\n\ndevice = xm.xla_device()\nmodel.to(device)\n",
+            f"import torch\nimport torch_xla.core.xla_model as xm\n\n{_TOP}\n"
+            "device = torch.device(DEVICE_TYPE)\nmodel.to(device)\n",
+        ),
+        Invalid(
+            "import torch\nimport torch_xla\n\ndef main():\n    return torch.ones(2, device=torch_xla.device())\n",
+            f"import torch\nimport torch_xla\n\n{_TOP}\ndef main():\n"
+            "    return torch.ones(2, device=torch.device(DEVICE_TYPE))\n",
+        ),
+        Invalid(
+            "import torch\nimport torch_xla\n\nx = torch.ones(2).to('xla')\n",
+            f"import torch\nimport torch_xla\n\n{_TOP}\nx = torch.ones(2).to(DEVICE_TYPE)\n",
+        ),
+        Invalid(
+            "import torch\ntry:\n    import torch_xla.core.xla_model as xm\nexcept ImportError:\n    xm = None\n"
+            "device = xm.xla_device() if xm else torch.device('cpu')\n",
+            None,
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Match]:
+        """Yields calls for the device, and the literal where it means a device."""
+        for call in module.calls(*_DEVICE):
+            yield from self._match(module, call, whole=True)
+        for node in module.nodes(ast.Constant):
+            if re.fullmatch(r"xla(:\d+)?", string(node) or "") and means_device(module, node):
+                yield from self._match(module, node, whole=False)
+
+    def _match(self, module: Module, node: ast.expr, *, whole: bool) -> Iterator[Match]:
+        if not needs_torch_xla(module):
+            yield Match(*module.span(node), grade=Grade.ADVICE, note=OPTIONAL)
+            return
+        name, edits = device(module, node)
+        loose = " if " in name
+        text = f"{spell(module, 'torch.device')}({name})" if whole else f"({name})" if loose else name
+        bare = name.isidentifier() and not name.isupper()
+        change: list[Edit] = [module.replace(node, name if bare else text), *edits]
+        yield Match(*module.span(node), fix=imported(module, change, "torch.device"))
