@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 
+from tools.cuda_api import API, Kind, canonical
 from tools.edits import Edit
 from tools.guards import dotted
 from tools.literals import DEVICE_WORD, placements
@@ -100,6 +101,36 @@ def _moves(node: ast.AST) -> bool:
         name = dotted(node.args[0])
         return name is not None and bool(DEVICE_WORD.search(name.rpartition(".")[2]))
     return False
+
+
+_ELSEWHERE = re.compile(
+    r"(?i)\b(xformers|bitsandbytes|bnb|flash_?attn\w*|tensorrt|trt|triton|cupy|pynvml|nvml\w*|apex|megatron|dali|"
+    r"transformer_engine|cudnn_?version|cuda_?(kernel|ext|graph)\w*|load_inline)\b|nvidia"
+)
+_OURS = frozenset({"is_available", "device_count", "OutOfMemoryError"})
+
+
+def needs_cuda(module: Module, region: Iterable[ast.AST]) -> bool:
+    """Whether a region holds what only CUDA has, so that no other accelerator may be let into it.
+
+    That is a part of ``torch.cuda`` that no rule makes work elsewhere, or a library for CUDA.
+    """
+    for holder in region:
+        if _ELSEWHERE.search(module.text(holder)):
+            return True
+        for node in ast.walk(holder):
+            name = module.names.qualify(node) if isinstance(node, ast.Attribute | ast.Name) else None
+            if name and name.startswith("torch.cuda.") and _is_left_alone(name):
+                return True
+    return False
+
+
+def _is_left_alone(dotted_name: str) -> bool:
+    name = canonical(dotted_name)
+    if name is None:
+        rest = dotted_name.removeprefix("torch.cuda.")
+        return rest.startswith("_") or "." not in rest
+    return API[name].kind == Kind.ADVICE and name not in _OURS
 
 
 def replicates(module: Module, region: Iterable[ast.AST]) -> bool:

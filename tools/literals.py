@@ -14,8 +14,13 @@ DEVICE_WORD = re.compile(r"(?i)(^|_|\b)(device|devices|dev)(_?str|_?name|_?type|
 
 _CUDA = re.compile(r"cuda(:\d+)?")
 _CUDA_PREFIX = re.compile(r"cuda:?")
-_TYPE_TAKERS = frozenset({"torch.autocast", "torch.amp.autocast", "torch.amp.custom_fwd", "torch.amp.custom_bwd",
-                          "torch.amp.GradScaler", "torch.amp.autocast_mode.autocast"})  # fmt: skip
+TYPE_TAKERS = frozenset(
+    f"torch.{name}"
+    for name in (
+        *("autocast", "amp.autocast", "amp.autocast_mode.autocast", "amp.custom_fwd", "amp.custom_bwd"),
+        *("GradScaler", "amp.GradScaler", "amp.grad_scaler.GradScaler"),
+    )
+)
 """Callables whose device argument belongs to the rules for mixed precision."""
 
 
@@ -114,7 +119,7 @@ def _keyword(module: Module, node: ast.keyword) -> bool:
     call = module.parent(node)
     if not isinstance(call, ast.Call) or node.arg is None:
         return False
-    if module.qualify(call.func) in _TYPE_TAKERS:
+    if module.qualify(call.func) in TYPE_TAKERS:
         return False
     if is_generator(module, call) or (module.qualify(call.func) or "").startswith("torch.library."):
         return False  # a kernel is registered for the device it is written for
@@ -129,7 +134,7 @@ _LOOKUPS = frozenset({"get", "getenv", "getattr", "setdefault", "pop"})
 
 def _argument(module: Module, call: ast.Call, index: int) -> bool:
     name = module.qualify(call.func)
-    if name in _TYPE_TAKERS or is_generator(module, call) or (name or "").startswith("torch.library."):
+    if name in TYPE_TAKERS or is_generator(module, call) or (name or "").startswith("torch.library."):
         return False
     if name in _FIRST_ARGUMENT:
         return index == 0

@@ -3,14 +3,36 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
+from tools.device_tests import needs_cuda
 from tools.edits import Fix
-from tools.guards import availability_calls, dotted, is_cuda_test, is_no_cuda_test, leaves, on_cuda_path
+from tools.findings import Grade
+from tools.guards import (
+    availability_calls,
+    dotted,
+    is_cuda_test,
+    is_named_test,
+    is_no_cuda_test,
+    leaves,
+    on_cuda_path,
+)
 from tools.literals import placements
 from tools.module import Module
 from tools.rewrite import AVAILABLE, import_edits, spell
 from tools.rules.base import Invalid, Match, PythonRule
+
+
+_ONLY_CUDA = (
+    "what this test guards also needs CUDA itself (its own API, or a library for it); "
+    "part the two and let other accelerators into the rest"
+)
+_NAMED = (
+    "asks for CUDA through a function of another name; ask torch.accelerator.is_available() where placement is decided"
+)
+_SKIPS = re.compile(r"(?i)\bskip")
+_STARTS = re.compile(r"main|train|run|setup|init|__init__")
 
 
 class TestAccelerator(PythonRule):
@@ -39,6 +61,13 @@ class TestAccelerator(PythonRule):
         "import torch\nif torch.accelerator.is_available():\n    model.to(device)\n",
         "import torch\nprint(torch.cuda.is_available())\n",
         "import torch\nuse_cuda = torch.cuda.is_available()\nif use_cuda:\n    torch.cuda.manual_seed(1)\n",
+        "import torch\ndef check(device):\n    if not torch.cuda.is_available():\n        return\n"
+        "    warn(torch.cuda.get_device_name(device))\n\ndef move(x):\n    return x.cuda()\n",
+        "import unittest, torch\ndef test():\n    if not torch.cuda.is_available():\n"
+        "        raise unittest.SkipTest('test requires CUDA')\n    f().cuda()\n",
+        "import torch\ndef load():\n    assert torch.cuda.is_available(), 'Megatron requires CUDA.'\n    return megatron()\n\n"
+        "def move(x):\n    return x.cuda()\n",
+        "import torch\nif is_npu_available():\n    d = 'npu'\nelif is_cuda_available():\n    device = 'cuda'\n",
     )
     INVALID = (
         Invalid(
@@ -63,31 +92,83 @@ class TestAccelerator(PythonRule):
             "import torch\nif not torch.cuda.is_available():\n    raise SystemExit('no GPU')\nmodel.cuda()\n",
             "import torch\nif not torch.accelerator.is_available():\n    raise SystemExit('no GPU')\nmodel.cuda()\n",
         ),
+        Invalid(
+            "import torch\ndef f(flash):\n    if not torch.cuda.is_available() or not flash:\n        return\n"
+            "    p = torch.cuda.get_device_properties(torch.device('cuda'))\n",
+            None,
+        ),
+        Invalid(
+            "import torch\nif torch.cuda.is_available():\n    device = torch.device('cuda')\n"
+            "    capability = torch.cuda.get_device_capability(device)\n",
+            None,
+        ),
+        Invalid(
+            "import torch\nif fast:\n    if not torch.cuda.is_available():\n        raise ValueError('xformers is only for GPU')\n"
+            "    attention(torch.ones(2, device='cuda'))\n",
+            None,
+        ),
+        Invalid("import torch\nif is_torch_cuda_available():\n    model.cuda()\n", None),
+        Invalid("import torch\ndevice = 'cuda' if has_cuda() else 'cpu'\n", None),
     )
 
     def check(self, module: Module) -> Iterator[Match]:
         """Yields each statement whose ``torch.cuda.is_available`` decides about placement."""
         places = placements(module)
         for call in module.calls("torch.cuda.is_available"):
-            if on_cuda_path(module, module.statement(call)) or not self._decides(module, call, places):
+            if on_cuda_path(module, module.statement(call)):
                 continue
-            start, end = module.span(call)
-            edit = module.replace(call.func, spell(module, AVAILABLE))
-            yield Match(start, end, fix=Fix((edit, *import_edits(module))))
+            guarded = [near for far, near in _guarded(module, call) if _within(module, far, places)]
+            if guarded and not any(needs_cuda(module, region) for region in guarded):
+                edit = module.replace(call.func, spell(module, AVAILABLE))
+                yield Match(*module.span(call), fix=Fix((edit, *import_edits(module))))
+            elif guarded:
+                yield Match(*module.span(call), grade=Grade.ADVICE, note=_ONLY_CUDA)
+        for call in module.nodes(ast.Call):
+            if is_named_test(module, call) and not on_cuda_path(module, call):
+                if any(_within(module, r, places) for r in _named(module, call)):
+                    yield Match(*module.span(call), grade=Grade.ADVICE, note=_NAMED)
 
-    def _decides(self, module: Module, call: ast.Call, places: list[ast.expr]) -> bool:
-        statement = module.statement(call)
-        if isinstance(statement, ast.Assert):
-            return is_cuda_test(module, statement.test, flags=False) and bool(places)
-        if isinstance(statement, ast.If) and call in availability_calls(module, statement.test):
-            if is_no_cuda_test(module, statement.test) and not statement.orelse:
-                return bool(places) and leaves(statement.body[-1])
-            region = statement.orelse if is_no_cuda_test(module, statement.test) else statement.body
-            return _within(module, region, places)
-        if isinstance(statement, ast.Assign) and is_cuda_test(module, statement.value, flags=False):
-            names = {name for target in statement.targets if (name := dotted(target))}
-            return any(_within(module, region, places) for region in _regions(module, names))
-        return False
+
+def _guarded(module: Module, call: ast.Call) -> Iterator[tuple[list[ast.AST], list[ast.AST]]]:
+    """What runs only where a call of ``torch.cuda.is_available`` says yes: all that may, and what stands there itself."""
+    statement = module.statement(call)
+    if isinstance(statement, ast.Assert) and is_cuda_test(module, statement.test, flags=False):
+        yield _rest(module, statement)
+    elif isinstance(statement, ast.If) and call in availability_calls(module, statement.test):
+        region: list[ast.AST] = [*statement.body]
+        if not is_no_cuda_test(module, statement.test):
+            yield region, region
+        elif statement.orelse:
+            yield [*statement.orelse], [*statement.orelse]
+        elif leaves(statement.body[-1]) and not _SKIPS.search(module.text(statement.body[-1])):
+            yield _rest(module, statement)
+    elif isinstance(statement, ast.Assign) and is_cuda_test(module, statement.value, flags=False):
+        names = {name for target in statement.targets if (name := dotted(target))}
+        yield from ((region, region) for region in _regions(module, names))
+
+
+def _rest(module: Module, statement: ast.stmt) -> tuple[list[ast.AST], list[ast.AST]]:
+    """What follows a statement in its block, with itself; where a program starts, the whole file may run after it."""
+    holder, function = module.parent(statement), module.function(statement)
+    block = next(
+        (b for n in ("body", "orelse", "finalbody") if statement in (b := getattr(holder, n, []))), [statement]
+    )
+    rest: list[ast.AST] = [*block[block.index(statement) :]]
+    starts = function is None or (isinstance(function, ast.FunctionDef) and _STARTS.match(function.name) is not None)
+    return ([*module.tree.body] if starts else rest), rest
+
+
+def _named(module: Module, call: ast.Call) -> Iterator[list[ast.AST]]:
+    """What stands under a test for CUDA by another name, where no other accelerator has a branch beside it."""
+    holder = module.statement(call)
+    for parent in module.ancestors(call):
+        if isinstance(parent, ast.IfExp) and call in ast.walk(parent.test):
+            yield [parent.body]
+            return
+    if isinstance(holder, ast.If) and call in ast.walk(holder.test):
+        chained = isinstance(module.parent(holder), ast.If) and holder in module.parent(holder).orelse  # type: ignore[union-attr]
+        if not chained and not any(isinstance(other, ast.If) for other in holder.orelse):
+            yield [*holder.body]
 
 
 def _regions(module: Module, names: set[str]) -> Iterator[list[ast.AST]]:

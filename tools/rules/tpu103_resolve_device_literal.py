@@ -7,12 +7,16 @@ from collections.abc import Iterator
 
 from tools.edits import Edit, Fix
 from tools.findings import Grade
-from tools.guards import on_cuda_path
-from tools.literals import cuda_moves, device_literals, index_text
+from tools.guards import dotted, on_cuda_path
+from tools.literals import TYPE_TAKERS, cuda_moves, device_literals, index_text
 from tools.module import Module, string
 from tools.rewrite import cuda_test, device, device_type, device_type_expression, import_edits, parenthesised
 from tools.rules.base import Invalid, Match, PythonRule, Valid
 
+_AMP = (
+    "without CUDA the literal switches mixed precision off, and the resolved device would switch it on for the CPU; "
+    "decide what the CPU shall do"
+)
 _HEADER = "DEVICE_TYPE = torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else "
 
 
@@ -72,6 +76,11 @@ class ResolveDeviceLiteral(PythonRule):
         ),
         Invalid("import torch\ny = x.to('cuda:1')\n", None),
         Invalid(
+            "import torch\n\n\nclass Scaler:\n    def __init__(self, device='cuda'):\n"
+            "        self.scaler = torch.amp.GradScaler(device=device)\n",
+            None,
+        ),
+        Invalid(
             "parser.add_argument('--device', default='cuda')\n",
             f"import torch\n\n{_HEADER}\"cpu\"\n\nparser.add_argument('--device', default=DEVICE_TYPE)\n",
         ),
@@ -92,6 +101,9 @@ class ResolveDeviceLiteral(PythonRule):
             if index is not None and index.isdigit() and index != "0":
                 note = "names a second device, but one process has one TPU; decide which device is meant"
                 yield Match(start, end, grade=Grade.ADVICE, note=note)
+                continue
+            if _only_for_amp(module, literal):
+                yield Match(start, end, grade=Grade.ADVICE, note=_AMP)
                 continue
             yield Match(start, end, fix=Fix(tuple(self._edits(module, literal, index, alone))))
 
@@ -128,6 +140,31 @@ def _indexed_device(module: Module, literal: ast.expr) -> ast.Call | None:
     if index is None or (isinstance(index, ast.Constant) and index.value == 0):
         return None
     return call
+
+
+def _only_for_amp(module: Module, literal: ast.expr) -> bool:
+    """Whether a literal is a parameter's default or a variable's value that goes to autocast or a scaler alone."""
+    holder, scope = module.parent(literal), module.function(literal)
+    name = None
+    if isinstance(holder, ast.arguments):
+        name, scope = _parameter_of(holder, literal), module.parent(holder)  # type: ignore[assignment]
+    elif isinstance(holder, ast.Assign):
+        name = dotted(holder.targets[0])
+    if name is None:
+        return False
+    uses = [c for c in ast.walk(scope or module.tree) if isinstance(c, ast.Call) and _takes(c, name)]
+    return bool(uses) and all(module.names.qualify(c.func) in TYPE_TAKERS for c in uses)
+
+
+def _takes(call: ast.Call, name: str) -> bool:
+    return any(dotted(value) == name for value in (*call.args, *(k.value for k in call.keywords)))
+
+
+def _parameter_of(arguments: ast.arguments, default: ast.expr) -> str | None:
+    positional = [*arguments.posonlyargs, *arguments.args]
+    pairs = [*zip(positional[len(positional) - len(arguments.defaults) :], arguments.defaults, strict=True)]
+    pairs += [(a, d) for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d is not None]
+    return next((a.arg for a, d in pairs if d is default), None)
 
 
 def _assigned_at_top(module: Module, literal: ast.expr) -> bool:

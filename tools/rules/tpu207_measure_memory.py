@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from itertools import pairwise
 
 from tools.cuda_api import handled_by
 from tools.cuda_calls import (
@@ -16,10 +17,10 @@ from tools.cuda_calls import (
     on_accelerator_path,
     statement_of,
 )
-from tools.edits import Edit
+from tools.edits import Edit, Fix
 from tools.findings import Grade
 from tools.module import Module
-from tools.rewrite import AVAILABLE, parenthesised, spell
+from tools.rewrite import AVAILABLE, alone, parenthesised, spell
 from tools.rules.base import Invalid, Match, PythonRule
 
 _TWIN = {
@@ -75,6 +76,13 @@ class MeasureMemory(PythonRule):
             "import torch\nif torch.accelerator.is_available():\n    torch.accelerator.reset_peak_memory_stats()\n",
         ),
         Invalid(
+            "import torch\ndef reset():\n    torch.cuda.reset_max_memory_cached()\n    torch.cuda.reset_max_memory_allocated()\n"
+            "    f()\n",
+            "import torch\ndef reset():\n    if torch.accelerator.is_available():\n"
+            "        torch.accelerator.reset_peak_memory_stats()\n    f()\n",
+            count=2,
+        ),
+        Invalid(
             "import torch\nfree, total = torch.cuda.mem_get_info()\n",
             "import torch\nfree, total = torch.cuda.mem_get_info() if torch.cuda.is_available() "
             "else torch.accelerator.get_memory_info()\n",
@@ -90,7 +98,8 @@ class MeasureMemory(PythonRule):
             statement = statement_of(module, call)
             if statement is not None and is_portable(device_argument(call)) and name != "mem_get_info":
                 inner[statement] = [module.replace(call, _twin(module, call, name))]
-        fixes = guarded(module, inner, AVAILABLE, inner)
+        again = _repeated(module, inner)
+        fixes = guarded(module, [s for s in inner if s not in again], AVAILABLE, inner) | again
         for call, name in found:
             fix = fixes.get(module.statement(call))
             if fix is None and name == "mem_get_info":
@@ -102,6 +111,18 @@ class MeasureMemory(PythonRule):
                 fix = imported(module, [module.replace(call, _measured(module, call, name))], AVAILABLE)
             advice = None if fix else Grade.ADVICE
             yield Match(*module.span(call), fix=fix, grade=advice, note=None if fix else _NOTE)
+
+
+def _repeated(module: Module, inner: dict[ast.stmt, list[Edit]]) -> dict[ast.stmt, Fix]:
+    """Fixes that take out a statement which becomes the same as the one before it."""
+    found = {}
+    for first, second in pairwise(sorted(inner, key=lambda s: s.lineno)):
+        same = inner[first][0].replacement == inner[second][0].replacement
+        if same and (first.end_lineno or 0) + 1 == second.lineno and first.col_offset == second.col_offset:
+            if alone(module, second) and second.end_lineno == second.lineno < len(module.source.starts):
+                starts = module.source.starts
+                found[second] = Fix((Edit(starts[second.lineno - 1], starts[second.lineno], ""),))
+    return found
 
 
 def _measured(module: Module, call: ast.Call, name: str) -> str:

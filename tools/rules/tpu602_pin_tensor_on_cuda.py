@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.edits import Fix
+from tools.edits import Edit, Fix
 from tools.findings import Grade
 from tools.guards import on_cuda_path
 from tools.module import Module
@@ -41,6 +41,12 @@ class PinTensorOnCuda(PythonRule):
             count=2,
         ),
         Invalid(
+            "import torch\nx = x.pin_memory() if not x.is_pinned() else x\ny = y.pin_memory() if a or b else y\n",
+            "import torch\nx = x.pin_memory() if not x.is_pinned() and torch.cuda.is_available() else x\n"
+            "y = y.pin_memory() if (a or b) and torch.cuda.is_available() else y\n",
+            count=2,
+        ),
+        Invalid(
             "import torch\nself.buffer = torch.from_numpy(a).pin_memory()\n",
             "import torch\nself.buffer = torch.from_numpy(a).pin_memory() if torch.cuda.is_available() "
             "else torch.from_numpy(a)\n",
@@ -62,12 +68,25 @@ class PinTensorOnCuda(PythonRule):
                 continue
             start, end = module.span(call)
             receiver = module.text(function.value)
+            choice = module.parent(call)
+            if isinstance(choice, ast.IfExp) and choice.body is call and module.text(choice.orelse) == receiver:
+                yield Match(start, end, fix=Fix((_narrowed(module, choice.test), *import_edits(module))))
+                continue
             if len(receiver) > 80 or "\n" in receiver:
                 yield Match(start, end, grade=Grade.ADVICE, note="pin it only where torch.cuda.is_available()")
                 continue
             text = f"{module.text(call)} if {cuda_test(module)} else {receiver}"
             edit = module.replace(call, parenthesised(module, call, text))
             yield Match(start, end, fix=Fix((edit, *import_edits(module))))
+
+
+def _narrowed(module: Module, test: ast.expr) -> Edit:
+    """An edit that makes the test of ``x.pin_memory() if test else x`` hold on CUDA only."""
+    loose = isinstance(test, ast.IfExp | ast.Lambda | ast.NamedExpr) or (
+        isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or)
+    )
+    text = f"({module.text(test)})" if loose else module.text(test)
+    return module.replace(test, f"{text} and {cuda_test(module)}")
 
 
 def _in_pin_memory(module: Module, call: ast.Call) -> bool:
