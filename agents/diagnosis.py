@@ -92,8 +92,7 @@ def _judge(record: RunRecord, root: Path) -> _Judgement:
     if record.outcome in _LIMITS:
         return record.outcome, Owner.CODE, record.explanation, _LIMITS[record.outcome]
     if record.outcome == "abort":
-        owner = Owner.SIMULATOR if _SIMULATOR.search("\n".join(record.native_tail)) else Owner.BACKEND
-        return "abort", owner, record.explanation, f"The last native lines are in {record.log}."
+        return _abort(record)
     if record.outcome == "daemonised":
         remedy = "Run the part in the foreground; what goes on without its parent cannot be checked."
         return "daemonised", Owner.CODE, record.explanation, remedy
@@ -103,6 +102,16 @@ def _judge(record: RunRecord, root: Path) -> _Judgement:
         remedy = "Check the arguments of the entry."
         return "usage", Owner.CODE, record.explanation, remedy
     return record.outcome, Owner.CODE, record.explanation, f"Its output is in {record.log}."
+
+
+def _abort(record: RunRecord) -> _Judgement:
+    if _SIMULATOR.search("\n".join(record.native_tail)):
+        return "abort", Owner.SIMULATOR, record.explanation, f"The last native lines are in {record.log}."
+    # Python's own last words tell that native code ended it, but not whose.
+    if record.backend_frame or (record.fatal and not record.fatal.startswith("Fatal Python error")):
+        return "abort", Owner.BACKEND, record.explanation, f"The last native lines are in {record.log}."
+    remedy = f"Nothing shows that it was the backend that ended it. Its output is in {record.log}."
+    return "abort", Owner.CODE, record.explanation, remedy
 
 
 def _exception(record: RunRecord, root: Path) -> _Judgement:

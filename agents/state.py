@@ -125,6 +125,9 @@ class RunRecord(BaseModel):
     warnings: list[dict[str, object]] = []
     exception: dict[str, object] | None = None
     native_tail: list[str] = []
+    fatal: str | None = Field(default=None, description="the native line that says why it died")
+    backend_frame: str | None = Field(default=None, description="torch_tpu's or libtpu's frame of the thread that died")
+    loaded: list[str] = Field(default=[], description="files of the project that it imported")
     sandboxed: bool = False
     sandbox_note: str = ""
     log: str | None = None

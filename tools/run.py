@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from tools.commands import Command
+from torchtpu.proof.spec import Proof
 
 if TYPE_CHECKING:
     from torchtpu.launch import RunResult
@@ -39,6 +40,7 @@ class RunRequest(BaseModel):
     numerics: Literal["float32", "tpu"] = "float32"
     verbose: bool = False
     log: Path | None = None
+    proof: Proof | None = Field(default=None, description="the run's part in a comparison")
 
 
 class RunOutput(BaseModel):
@@ -59,6 +61,9 @@ class RunOutput(BaseModel):
     warnings: list[dict[str, Any]] = []
     exception: dict[str, Any] | None = None
     native_tail: list[str] = []
+    fatal: str | None = None
+    backend_frame: str | None = None
+    loaded: list[str] = []
     output_tail: str = ""
     sandboxed: bool = False
     sandbox_note: str = ""
@@ -99,6 +104,7 @@ def run(
         numerics=request.numerics,
         verbose=request.verbose,
         log=request.log,
+        proof=request.proof,
     )
     output = _output(launch(spec, on_event, on_output))
     if output.outcome == "interrupted":

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 from pathlib import Path, PurePosixPath
 
 from pydantic import BaseModel
 
-from agents import workspace
+from agents import import_paths, workspace
 from agents.context import Context
 from agents.reach import Reach
 from agents.stages.clean import reached
@@ -19,16 +20,16 @@ from tools.commands import Command
 _CHILD = """
 import importlib, json, sys
 seen = {}
-for base, name in json.loads(sys.argv[1]):
+for file, base, name in json.loads(sys.argv[1]):
     if base not in sys.path:
         sys.path.insert(0, base)
     try:
         importlib.import_module(name)
-        seen[name] = None
+        seen[file] = None
     except ModuleNotFoundError as error:
-        seen[name] = ["missing", error.name or str(error)]
-    except BaseException as error:
-        seen[name] = ["broken", f"{type(error).__name__}: {error}"]
+        seen[file] = ["missing", error.name or str(error)]
+    except BaseException as error:  # a module may raise anything, SystemExit too, and each means that it is broken
+        seen[file] = ["broken", f"{type(error).__name__}: {error}"]
 with open(sys.argv[2], "w") as file:
     json.dump(seen, file)
 """
@@ -41,28 +42,50 @@ _CHEAP_CALLS = {
 
 
 class Imports(BaseModel):
-    """What importing came to."""
+    """What is known of the changed modules that an entry reaches.
+
+    Attributes:
+        note: In words.
+        whole: Whether each of them is known to import.
+        broken: Those that do not, with the reason.
+        missing: Packages that are not installed, which some of them need.
+        evidence: Logs.
+    """
 
     note: str
+    whole: bool
     broken: list[str] = []
+    missing: list[str] = []
     evidence: list[str] = []
 
 
 def import_changed(state: State, context: Context, changed: list[str]) -> Imports:
-    """Import the changed modules that an entry reaches and that do nothing but define things."""
-    if state.request.dry_run:
-        return Imports(note="not imported in a dry run")
+    """Import the changed modules that an entry reaches, unless a run that ended well has done so.
+
+    A module that does more than define things is not imported here, since that would run it.
+    """
     root = context.root(state)
     scope = f"{state.origin.scope}/" if state.origin.scope else ""
-    names = [name.removeprefix(scope) for name in changed if name.endswith(".py") and name.startswith(scope)]
-    on_path = reached(state, context)
+    python = [name for name in changed if name.endswith(".py")]
+    modules = {name.removeprefix(scope) for name in python if name.startswith(scope)} & reached(state, context)
+    aside = len(python) - len(modules)
+    loaded = {name for record in state.latest if record.ended_well for name in record.loaded} & modules
+    if modules == loaded:
+        return Imports(note=_said(len(loaded), len(modules), aside), whole=bool(modules) or not aside)
+    if state.request.dry_run:
+        return Imports(note="not imported in a dry run", whole=False)
     reach = Reach(root)
-    modules = [name for name in names if name in on_path and only_defines(reach.parse(root / name))]
-    if not modules:
-        return Imports(note="none of them can be imported without running it")
-    if not context.folder.work.exists():
+    defining = sorted(name for name in modules - loaded if only_defines(reach.parse(root / name)))
+    if defining and not context.folder.work.exists():
         workspace.build(context.folder.tree, None, context.folder.work, links=False, left_out=set())
-    return _import(modules, state, context)
+    seen = _import(defining, state, context) if defining else _Seen()
+    return _judge(seen, modules, loaded, aside)
+
+
+def _said(good: int, total: int, aside: int) -> str:
+    parts = [f"known to import: {good} of {total} that an entry reaches"] if total else []
+    parts += [f"parsed only, since no entry reaches them: {aside}"] if aside else []
+    return "; ".join(parts or ["no module is among them"])
 
 
 def only_defines(tree: ast.Module | None) -> bool:
@@ -92,13 +115,22 @@ def _is_main_guard(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.If) and "__name__" in ast.unparse(statement.test)
 
 
-def _import(modules: list[str], state: State, context: Context) -> Imports:
+class _Seen(BaseModel):
+    """What the child said: for each file None, or what kind of problem and which."""
+
+    files: dict[str, list[str] | None] = {}
+    stopped: str = ""
+    died: bool = False
+    log: list[str] = []
+
+
+def _import(modules: list[str], state: State, context: Context) -> _Seen:
     where = context.folder.work / state.origin.scope
     answer = context.folder.work / ".torchtpu-imports.json"
-    pairs = [_module(name, where) for name in modules]
-    names = [name for _, name in pairs]
+    asked = json.dumps([(name, *_module(name, where)) for name in modules])
+    paths = import_paths.variable(state.import_paths, context.folder.work, os.environ.get("PYTHONPATH"))
     request = runner.RunRequest(
-        command=Command(text="import", argv=["python", "-c", _CHILD, json.dumps(pairs), str(answer)]),
+        command=Command(text="import", argv=["python", "-c", _CHILD, asked, str(answer)], env=paths),
         cwd=where,
         device="cpu",
         python=Path(state.request.python) if state.request.python else None,
@@ -108,14 +140,14 @@ def _import(modules: list[str], state: State, context: Context) -> Imports:
         log=context.folder.path / "imports.log",
     )
     output = runner.run(request)
+    log = [str(request.log)]
     try:
-        seen: dict[str, list[str] | None] = json.loads(answer.read_text())
+        files: dict[str, list[str] | None] = json.loads(answer.read_text())
     except (OSError, ValueError):
         # A module that takes the process with it is broken; one that outlasts a limit is only not known to import.
-        died = [f"import {' or '.join(names)}: {output.explanation}"] if output.outcome == "abort" else []
-        return Imports(note=f"not imported: {output.explanation}", broken=died, evidence=[str(request.log)])
+        return _Seen(stopped=output.explanation, died=output.outcome == "abort", log=log)
     answer.unlink()
-    return _judge(seen, [str(request.log)])
+    return _Seen(files=files, log=log)
 
 
 def _module(name: str, root: Path) -> tuple[str, str]:
@@ -129,11 +161,18 @@ def _module(name: str, root: Path) -> tuple[str, str]:
     return str(folder), ".".join(parts) or PurePosixPath(name).stem
 
 
-def _judge(seen: dict[str, list[str] | None], evidence: list[str]) -> Imports:
-    good = [name for name, problem in seen.items() if problem is None]
-    missing = sorted({problem[1] for problem in seen.values() if problem and problem[0] == "missing"})
-    broken = [f"import {name}: {p[1]}" for name, p in seen.items() if p and p[0] == "broken"]
-    note = f"{len(good)} of {len(seen)} changed modules import"
+def _judge(seen: _Seen, modules: set[str], loaded: set[str], aside: int) -> Imports:
+    good = loaded | {name for name, problem in seen.files.items() if problem is None}
+    broken = [f"import {name}: {p[1]}" for name, p in seen.files.items() if p and p[0] == "broken"]
+    if seen.died:
+        broken.append(f"import {' or '.join(sorted(modules - loaded))}: {seen.stopped}")
+    missing = sorted({p[1] for p in seen.files.values() if p and p[0] == "missing"})
+    notes = [_said(len(good), len(modules), aside)]
     if missing:
-        note += f" (not installed: {', '.join(missing)})"
-    return Imports(note=note, broken=broken, evidence=evidence)
+        notes.append(f"not installed: {', '.join(missing)}")
+    if seen.stopped:
+        notes.append(f"the import was ended: {seen.stopped}")
+    unasked = sorted(modules - loaded - set(seen.files)) if not seen.stopped else []
+    if unasked:
+        notes.append(f"importing {', '.join(unasked[:3])}{', ...' if unasked[3:] else ''} would run it, and no run did")
+    return Imports(note="; ".join(notes), whole=good == modules, broken=broken, missing=missing, evidence=seen.log)

@@ -10,9 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from agents.context import Context
-from agents.stages.common import failed, passed
+from agents.stages.common import failed, not_run, passed
 from agents.stages.imports import import_changed
 from agents.state import Owner, State, Verdict
+from agents.wording import amount
 
 
 def parses(state: State, context: Context) -> Verdict:
@@ -26,10 +27,13 @@ def parses(state: State, context: Context) -> Verdict:
     if wrong:
         return failed("parses", "; ".join(wrong[:5]), evidence)
     imports = import_changed(state, context, changed)
-    said = f"{len(changed)} changed files parse; {imports.note}"
+    evidence += imports.evidence
     if imports.broken:
-        return failed("parses", "; ".join(imports.broken[:5]), [*evidence, *imports.evidence], Owner.CODE)
-    return passed("parses", said, [*evidence, *imports.evidence])
+        return failed("parses", "; ".join(imports.broken[:5]), evidence, Owner.CODE)
+    said = f"{amount(len(changed), 'changed file')} parse{'s' if len(changed) == 1 else ''}; {imports.note}"
+    if not imports.whole:
+        return not_run("parses", said, evidence, Owner.ENVIRONMENT if imports.missing else None)
+    return passed("parses", said, evidence)
 
 
 def parse_problem(path: Path) -> str | None:

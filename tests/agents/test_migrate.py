@@ -34,7 +34,7 @@ def test_a_branch_with_one_commit_per_rule_and_nothing_else(cli, repo):
 def test_the_report_follows_its_published_schema(cli, repo):
     document = migrated(cli, repo)
     jsonschema.validate(document, schema())
-    assert document["headline"] == "clean"
+    assert document["headline"] == "none"
     assert [verdict["stage"] for verdict in document["verdicts"]][:3] == ["parses", "clean", "runs"]
     assert {v["result"] for v in document["verdicts"][3:]} == {"not run"}
     assert document["exit_code"] == 1
@@ -189,6 +189,13 @@ def test_programs_that_end_badly_fail_the_stage_with_an_explanation(cli, repo, c
     assert document["runs"][0]["outcome"] == outcome
     assert document["verdicts"][2]["result"] == "fail"
     assert document["diagnoses"][0]["cause"]
+
+
+@pytest.mark.parametrize("code", ["os.abort()", "ctypes.string_at(0)", "os.kill(os.getppid(), 9)"])
+def test_a_death_that_nothing_lays_to_the_backend_is_the_codes(cli, repo, code):
+    document = json.loads(cli("migrate", repo, "--entry", f"python -c 'import ctypes, os; {code}'", "--json").out)
+    assert document["runs"][0]["outcome"] == "abort"
+    assert (document["diagnoses"][0]["owner"], document["verdicts"][2]["owner"]) == ("code", "code")
 
 
 def test_no_secret_of_the_environment_reaches_the_run_folder(cli, repo, home, monkeypatch):

@@ -16,7 +16,7 @@ CHEAP = ("--entry", "python -c pass", "--dry-run")
 def test_a_run_is_listed_shown_and_deleted(cli, repo, home):
     run = json.loads(cli("migrate", repo, *CHEAP, "--json").out)["run"]
     (card,) = json.loads(cli("runs", "list", "--json").out)
-    assert (card["id"], card["status"], card["headline"]) == (run, "finished", "clean")
+    assert (card["id"], card["status"], card["headline"]) == (run, "finished", "none")
     assert run in cli("runs", "list").out
     assert "## Stages" in cli("runs", "show", run).out
     jsonschema.validate(json.loads(cli("runs", "show", run, "--json").out), schema())

@@ -91,6 +91,20 @@ def test_whose_an_exception_is(kind, message, result, owner):
     assert (seen.result, seen.owner) == (result, owner)
 
 
+@pytest.mark.parametrize(
+    ("native", "owner"),
+    [
+        ({}, Owner.CODE),
+        ({"fatal": "Fatal Python error: none_dealloc: deallocating None"}, Owner.CODE),
+        ({"fatal": "F1130 10:00:00.000000    1 pjrt.cc:1] Check failed: ok"}, Owner.BACKEND),
+        ({"backend_frame": 'File "/x/site-packages/torch_tpu/a.py", line 1 in f'}, Owner.BACKEND),
+        ({"native_tail": ["the simulated device lacks it"]}, Owner.SIMULATOR),
+    ],
+)
+def test_an_abort_is_the_backends_only_with_evidence(native, owner):
+    assert verdict(outcome="abort", signal="SIGABRT", **native).owner == owner
+
+
 def test_the_headline_stops_at_the_first_stage_that_did_not_pass():
     stages = [passed("parses", ""), passed("clean", ""), not_run("runs", ""), passed("forward", "")]
     assert headline(stages) == "clean"
