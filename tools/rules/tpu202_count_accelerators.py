@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 
 from tools.cuda_calls import calls, imported
+from tools.device_tests import needs_cuda
+from tools.findings import Grade
 from tools.literals import cuda_moves, device_literals
 from tools.module import Module
 from tools.rewrite import spell
@@ -14,6 +16,9 @@ from tools.rules.base import Invalid, Match, PythonRule
 
 _DATA_PARALLEL = re.compile(r"(?<!Distributed)DataParallel\b|\bdata_parallel\b")
 _COUNT = "torch.accelerator.device_count"
+_EACH = (
+    "CUDA is asked about each of these devices; decide what is done for a device of another kind, then count those too"
+)
 _DIVISIONS = (ast.Div, ast.FloorDiv, ast.Mod)
 
 
@@ -55,6 +60,11 @@ class CountAccelerators(PythonRule):
             "import torch\nif torch.accelerator.device_count() > 0:\n    device = 'cuda'\n",
         ),
         Invalid(
+            "import torch\nfor i in range(torch.cuda.device_count()):\n    print(torch.cuda.mem_get_info(i))\n", None
+        ),
+        Invalid("import torch\nnames = [f'cuda:{i}' for i in range(torch.cuda.device_count())]\n", None),
+        Invalid("import torch\ndef num_cuda_devices():\n    return torch.cuda.device_count()\n", None),
+        Invalid(
             "from torch.cuda import device_count\nlocal = rank % device_count()\n",
             "import torch\nfrom torch.cuda import device_count\nlocal = rank % max(1, torch.accelerator.device_count())\n",
         ),
@@ -67,9 +77,26 @@ class CountAccelerators(PythonRule):
             divisor = _divides(module, call)
             if not divisor and (replicated or _tests_cuda(module, call)):
                 continue
+            if _asks_cuda_about_each(module, call):
+                yield Match(*module.span(call), grade=Grade.ADVICE, note=_EACH)
+                continue
             text = f"{spell(module, _COUNT)}()"
             edit = module.replace(call, f"max(1, {text})" if divisor else text)
             yield Match(*module.span(call), fix=imported(module, [edit], _COUNT))
+
+
+def _asks_cuda_about_each(module: Module, call: ast.Call) -> bool:
+    """Whether CUDA is asked about each device that is counted, or the function is there to count CUDA's."""
+    child: ast.AST = call
+    for parent in module.ancestors(call):
+        if isinstance(parent, ast.For) and child is parent.iter and any("cuda" in module.text(s) for s in parent.body):
+            return True
+        if isinstance(parent, ast.ListComp | ast.SetComp | ast.GeneratorExp) and "cuda" in module.text(parent.elt):
+            return True
+        if isinstance(parent, ast.FunctionDef):
+            return "cuda" in parent.name.lower() or needs_cuda(module, [parent])
+        child = parent
+    return False
 
 
 def _divides(module: Module, call: ast.Call) -> bool:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from tools.cuda_calls import calls, guarded, imported, statement_of
+from tools.device_tests import needs_cuda
+from tools.findings import Grade
 from tools.module import Module
 from tools.rewrite import spell
 from tools.rules.base import Invalid, Match, PythonRule
 
 _INDEX = "torch.accelerator.current_device_index"
+
+
+_FOR_CUDA = "the index goes into what only CUDA has; branch on torch.cuda.is_available() around both"
 
 
 class QueryCurrentDevice(PythonRule):
@@ -42,6 +48,11 @@ class QueryCurrentDevice(PythonRule):
             "import torch as t\nprint(f'on {t.accelerator.current_device_index()}')\n",
         ),
         Invalid(
+            "import torch\ndef state():\n    i = torch.cuda.current_device()\n    return torch.cuda.default_generators[i]\n",
+            None,
+        ),
+        Invalid("import torch\nname = f'cuda:{torch.cuda.current_device()}'\n", None),
+        Invalid(
             "import torch\ntorch.cuda.current_device()\n",
             "import torch\nif torch.cuda.is_available():\n    torch.cuda.current_device()\n",
         ),
@@ -50,9 +61,24 @@ class QueryCurrentDevice(PythonRule):
     def check(self, module: Module) -> Iterator[Match]:
         """Yields calls of ``current_device``; one whose result is thrown away only starts CUDA."""
         for call, _ in calls(module, {"current_device"}):
+            if _is_for_cuda(module, call):
+                yield Match(*module.span(call), grade=Grade.ADVICE, note=_FOR_CUDA)
+                continue
             statement = statement_of(module, call)
             if statement is not None:
                 fix = guarded(module, [statement])[statement]
             else:
                 fix = imported(module, [module.replace(call.func, spell(module, _INDEX))], _INDEX)
             yield Match(*module.span(call), fix=fix)
+
+
+def _is_for_cuda(module: Module, call: ast.Call) -> bool:
+    """Whether the index is for a call of ``torch.cuda``, for a device written as CUDA's, or in code that needs CUDA."""
+    for parent in module.ancestors(call):
+        if isinstance(parent, ast.Call) and (module.qualify(parent.func) or "").startswith("torch.cuda."):
+            return True
+        if isinstance(parent, ast.JoinedStr | ast.BinOp) and "cuda:" in module.text(parent):
+            return True
+        if isinstance(parent, ast.FunctionDef):
+            return "cuda" in parent.name.lower() or needs_cuda(module, [parent])
+    return False
