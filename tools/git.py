@@ -15,6 +15,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -302,6 +303,15 @@ def _one_line(path: str) -> bytes:
     if b"\n" not in raw:
         return raw
     return b'"' + raw.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n") + b'"'
+
+
+def write_files(tree: Path, commit: str, into: Path) -> None:
+    """Write the files of a commit of the private tree to the new folder `into`; the tree and its index stay."""
+    into.mkdir(parents=True)
+    with tempfile.TemporaryDirectory() as folder:
+        index = {"GIT_INDEX_FILE": os.path.join(folder, "index")}
+        run_git(tree, "read-tree", commit, private=True, env=index)
+        run_git(tree, "checkout-index", "--all", "--force", f"--prefix={into}/", private=True, env=index)
 
 
 def make_from_folder(tree: Path, date: str) -> str:

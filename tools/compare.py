@@ -1,0 +1,120 @@
+"""Compares what two recorded runs computed: figures stage by stage, and where they first part."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from torchtpu.proof import compare as comparing
+from torchtpu.proof.recording import Recording, read_folder
+
+
+class CompareRequest(BaseModel):
+    """Which recordings to compare, and how strictly."""
+
+    reference: Path = Field(description="recording of the original")
+    units: list[Path] = Field(description="runs that show what rounding alone does to the reference")
+    candidate: Path = Field(description="recording of the run that is judged")
+    limit: float = Field(description="error ratio above which a difference counts")
+    strict: bool = Field(default=True, description="compare calls, modes, schedules, ties and batches too")
+    device: str | None = Field(default=None, description="type of the device that the candidate should compute on")
+
+
+class Problem(BaseModel):
+    """One way in which a run is not the reference."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    stage: str
+    kind: str
+    message: str
+    name: str = ""
+    place: str = Field(default="", description="the user's file:line")
+    step: int | None = None
+    ratio: float | str | None = None
+    process: str = ""
+
+
+class Figures(BaseModel):
+    """What was compared for one stage."""
+
+    compared: int = 0
+    identical: int = Field(default=0, description="those that are the same bit for bit")
+    worst: float | str = Field(default=0.0, description="largest error ratio")
+    worst_at: str = ""
+    relative: float | str = Field(default=0.0, description="relative error there")
+
+
+class CompareOutput(BaseModel):
+    """What comparing came to."""
+
+    figures: dict[str, Figures] = {}
+    problems: list[Problem] = []
+
+    def of(self, stage: str) -> list[Problem]:
+        """The problems of one stage, the one to look at first in front."""
+        return [problem for problem in self.problems if problem.stage == stage]
+
+
+def compare(request: CompareRequest) -> CompareOutput:
+    """Read the recordings and compare them."""
+    found = comparing.compare(
+        read_folder(request.reference),
+        [read_folder(path) for path in request.units],
+        read_folder(request.candidate),
+        limit=request.limit,
+        strict=request.strict,
+        device=request.device,
+    )
+    return CompareOutput.model_validate(found.to_json())
+
+
+def first_difference(one: Path, other: Path) -> str | None:
+    """Where two runs stop being the same bit for bit; None when they never do."""
+    mine, theirs = read_folder(one), read_folder(other)
+    if set(mine) != set(theirs):
+        return f"{len(mine)} processes computed in one, {len(theirs)} in the other"
+    for process in mine:
+        found = _first(mine[process], theirs[process])
+        if found is not None:
+            return found
+    return None
+
+
+def _first(one: Recording, other: Recording) -> str | None:
+    calls = {call.key: call for call in other.calls}
+    for call in one.calls:
+        seen = calls.get(call.key)
+        if seen is None:
+            return f"{call.name}, called at step {call.step}"
+        for which, mine, theirs in (("input", call.inputs, seen.inputs), ("output", call.outputs, seen.outputs)):
+            if any(path not in theirs or not tensor.same_bits(theirs[path]) for path, tensor in mine.items()):
+                return f"{which} of {call.name} at step {call.step}"
+    return _first_scalar(one, other)
+
+
+def _first_scalar(one: Recording, other: Recording) -> str | None:
+    losses = [str(loss.value) for loss in one.losses], [str(loss.value) for loss in other.losses]
+    norms = [str(step.norm) for step in one.steps], [str(step.norm) for step in other.steps]
+    for what, (mine, theirs) in (("loss", losses), ("gradient norm", norms)):
+        if len(mine) != len(theirs):
+            return f"{len(mine)} values of {what} in one, {len(theirs)} in the other"
+        for number, (a, b) in enumerate(zip(mine, theirs, strict=True), 1):
+            if a != b:
+                return f"{what} number {number}: {a} and {b}"
+    for shot, seen in zip(one.snapshots, other.snapshots, strict=False):
+        for name, tensor in shot.parameters.items():
+            if name in seen.parameters and not tensor.same_bits(seen.parameters[name]):
+                return f"parameter {name} after step {shot.count}"
+    return None
+
+
+def is_empty(folder: Path) -> bool:
+    """Whether a run recorded nothing that could be compared."""
+    return not read_folder(folder)
+
+
+def num_backwards(folder: Path) -> int:
+    """How many backward passes the busiest process made."""
+    return max((len(recording.losses) for recording in read_folder(folder).values()), default=0)
