@@ -44,6 +44,14 @@ class Limits(BaseModel):
         return parse_size(value) if isinstance(value, str) else value
 
 
+class Verify(BaseModel):
+    """The `[verify]` table."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    steps: int | None = Field(default=None, ge=1)
+
+
 class RepositoryFile(BaseModel):
     """What a repository may say about itself.
 
@@ -58,6 +66,7 @@ class RepositoryFile(BaseModel):
     select: list[str] = []
     ignore: list[str] = []
     limits: Limits = Limits()
+    verify: Verify = Verify()
     scan: ScanSettings = ScanSettings()
 
     @field_validator("entry", "setup", "select", "ignore", mode="before")
@@ -97,6 +106,7 @@ def combine(request: Request, file: RepositoryFile) -> Settings:
         select=request.select or file.select,
         ignore=[*request.ignore, *file.ignore],
         steps=steps,
+        verify_steps=request.verify_steps or file.verify.steps or defaults.verify_steps,
         timeout=request.timeout or limits.timeout or defaults.timeout,
         idle_timeout=request.idle_timeout or limits.idle_timeout or defaults.idle_timeout,
         memory=request.memory or limits.memory,

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from tools.compare import Figures, Problem
 from tools.git import Checkout, Commit
 
 STAGES = ("parses", "clean", "runs", "forward", "gradients", "trains", "preserves", "fits", "fast")
@@ -40,6 +41,8 @@ class Request(BaseModel):
     branch: str | None = None
     dry_run: bool = False
     approve: bool = False
+    verify: bool = Field(default=True, description="compare with the original: forward, gradients, trains, preserves")
+    verify_steps: int | None = Field(default=None, description="optimizer steps of each run of the comparison")
 
 
 class Source(BaseModel):
@@ -71,6 +74,7 @@ class Settings(BaseModel):
     select: list[str] = []
     ignore: list[str] = []
     steps: int = 50
+    verify_steps: int = 20
     timeout: float = 1800.0
     idle_timeout: float = 300.0
     memory: int | None = None
@@ -187,6 +191,8 @@ class Verdict(BaseModel):
     reason: str
     owner: Owner | None = None
     evidence: list[str] = Field(default=[], description="commands and artefacts a person can look at")
+    figures: dict[str, Figures] = Field(default={}, description="error ratios by comparison, where stages compare runs")
+    problems: list[Problem] = Field(default=[], description="differences from the original, the first cause in front")
 
 
 class Delivery(BaseModel):
@@ -241,6 +247,6 @@ class State(BaseModel):
 
 MODELS: tuple[type, ...] = (
     Request, Source, Entry, Settings, Assessment, PlanItem, Plan, RunRecord, Owner, Diagnosis,
-    Result, Verdict, Delivery, Checkout, Commit,
+    Result, Verdict, Figures, Problem, Delivery, Checkout, Commit,
 )  # fmt: skip
 """Everything that may appear in a checkpoint."""

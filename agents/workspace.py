@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from agents.runs import remove_tree
+from agents.runs import home, remove_tree
 from tools.errors import Exit, UserError, lacks_room
 from tools.project import LEFT_OUT
 
@@ -122,7 +122,7 @@ class _Filler:
         if item.name in LEFT_OUT:
             return True
         path = Path(item.path)
-        return path.is_dir() and ((path / "pyvenv.cfg").exists() or path == self._work.parents[2])
+        return path.is_dir() and ((path / "pyvenv.cfg").exists() or path == home())
 
     def _is_missing(self, name: str) -> bool:
         """Whether the tree lacks the file, or has only the pointer to it that Git LFS keeps."""

@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from agents import interrupts
-from agents.cli import doctor, migrate, rules, run, runs, scan
+from agents.cli import doctor, migrate, rules, run, runs, scan, verify
 from agents.cli.common import complain
 from agents.cli.output import OutputError, writing
 from tools.errors import Exit
@@ -29,6 +29,8 @@ Start here:
 
     torchtpu-agent migrate ./repo --entry "python train.py" a branch, a run on the device, a report
 
+    torchtpu-agent verify ./repo ./migrated -e "python train.py"   do both compute the same?
+
     torchtpu-agent run -- python train.py                   run any script on the device
 
 Your checkout is never written: a migration ends with a new branch (or a patch file), and nothing else.
@@ -46,6 +48,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("migrate")(migrate.migrate)
+app.command("verify")(verify.verify)
 app.command("run", context_settings={"allow_interspersed_args": False})(run.run)
 app.command("scan")(scan.scan)
 app.command("doctor")(doctor.doctor)

@@ -54,6 +54,8 @@ def migrate(
     dry_run: options.DryRun = False,
     approve: options.Approve = False,
     yes: options.Yes = False,
+    verify_steps: options.VerifySteps = None,
+    no_verify: options.NoVerify = False,
     resume: options.Resume = None,
     json_output: options.Json = False,
     verbose: options.Verbose = False,
@@ -102,6 +104,8 @@ def migrate(
         branch=branch,
         dry_run=dry_run,
         approve=approve,
+        verify=not no_verify,
+        verify_steps=verify_steps,
     )
     return _work(runs.create(request, without_password(request.source)), json_output, verbose, yes, resumed=False)
 

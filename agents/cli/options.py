@@ -47,9 +47,14 @@ _MEMORY = "End it when its processes use more, such as 8G. Default: 4/5 of the m
 _SANDBOX = "Run it without bubblewrap: with network, and writing where it likes."
 _NUMERICS = "tpu rounds the inputs of matrix products to bfloat16, as a TPU does."
 _DRY_RUN = "Make no branch and run nothing; the report says what would change."
+_NO_VERIFY = "Do not compare with the original; forward, gradients, trains and preserves are then `not run`."
 _RESUME = "Go on with a run that was interrupted, with its own options."
 
 Entry = Annotated[list[str] | None, _program("--entry", "-e", metavar="COMMAND", help=_ENTRY)]
+RequiredEntry = Annotated[
+    list[str],
+    _program("--entry", "-e", metavar="COMMAND", help="What to run in both folders; may be given several times."),
+]
 StepsOrDefault = Annotated[int | None, _program("--steps", min=0, metavar="N", help=f"{_STEPS} Default: 50.")]
 Steps = Annotated[int, _program("--steps", min=0, metavar="N", help=_STEPS)]
 Setup = Annotated[list[str] | None, _program("--setup", metavar="COMMAND", help=_SETUP)]
@@ -77,6 +82,12 @@ DryRun = Annotated[bool, _migration("--dry-run", help=_DRY_RUN)]
 Approve = Annotated[bool, _migration("--approve", help="Show the plan and ask before anything is changed.")]
 Yes = Annotated[bool, _migration("--yes", "-y", help="Accept the plan of a run that waits for it.")]
 Resume = Annotated[str | None, _migration("--resume", metavar="RUN", help=_RESUME)]
+
+VerifySteps = Annotated[
+    int | None,
+    _migration("--verify-steps", metavar="N", min=1, help="Optimizer steps of each compared run. Default: 20."),
+]
+NoVerify = Annotated[bool, _migration("--no-verify", help=_NO_VERIFY)]
 
 Json = Annotated[bool, _output("--json", help="Print one JSON document and nothing else.")]
 Verbose = Annotated[bool, _output("--verbose", "-v", help="Show the program's output and the native log.")]

@@ -37,7 +37,32 @@ def _stages(report: Report) -> Iterator[str]:
         owner = f" (owner: {verdict.owner})" if verdict.owner else ""
         yield f"| {verdict.stage} | {verdict.result}{owner} | {_cell(verdict.reason)} |"
     yield ""
+    yield from _comparisons(report.verdicts)
     yield from _evidence(report.verdicts)
+
+
+def _comparisons(verdicts: Iterable[Verdict]) -> Iterator[str]:
+    """How far the migrated program is from the original, and every difference seen."""
+    compared = [(verdict, name, one) for verdict in verdicts for name, one in verdict.figures.items() if one.compared]
+    if compared:
+        yield "Error ratios (1 is what rounding alone does to the original):"
+        yield ""
+        yield "| stage | comparison | compared | bit for bit | largest ratio | relative error | where |"
+        yield "|---|---|---:|---:|---:|---:|---|"
+        for verdict, name, one in compared:
+            row = (verdict.stage, name, one.compared, one.identical, _ratio(one.worst), _ratio(one.relative))
+            yield f"| {' | '.join(str(cell) for cell in row)} | {_cell(one.worst_at)} |"
+        yield ""
+    for verdict in verdicts:
+        if len(verdict.problems) > 1:
+            yield f"All differences seen by `{verdict.stage}`, the first cause in front:"
+            yield ""
+            yield from (f"- {_text(problem.message)}" for problem in verdict.problems)
+            yield ""
+
+
+def _ratio(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:.3g}"
 
 
 def _evidence(verdicts: Iterable[Verdict]) -> Iterator[str]:

@@ -7,11 +7,23 @@ from collections.abc import Callable
 from agents.context import Context
 from agents.stages.clean import clean
 from agents.stages.common import not_run
+from agents.stages.forward import forward
+from agents.stages.gradients import gradients
 from agents.stages.parses import parses
+from agents.stages.preserves import preserves
 from agents.stages.runs import runs
+from agents.stages.trains import trains
 from agents.state import State, Verdict
 
 __all__ = ["CHECKS", "not_run"]
 
-CHECKS: dict[str, Callable[[State, Context], Verdict]] = {"parses": parses, "clean": clean, "runs": runs}
+CHECKS: dict[str, Callable[[State, Context], Verdict]] = {
+    "parses": parses,
+    "clean": clean,
+    "runs": runs,
+    "forward": forward,
+    "gradients": gradients,
+    "trains": trains,
+    "preserves": preserves,
+}
 """The stages that can be judged, by name."""

@@ -23,6 +23,13 @@ def not_run(stage: str, reason: str, evidence: Iterable[str] = (), owner: Owner 
     return Verdict(stage=stage, result=Result.NOT_RUN, reason=reason, owner=owner, evidence=list(evidence))
 
 
+def worst(verdicts: list[Verdict]) -> Verdict:
+    """The worst verdict of several entries, with the evidence of all."""
+    order = {Result.FAIL: 0, Result.NOT_RUN: 1, Result.PASS: 2}
+    found = min(verdicts, key=lambda verdict: order[verdict.result])
+    return found.model_copy(update={"evidence": [line for verdict in verdicts for line in verdict.evidence]})
+
+
 def headline(verdicts: Iterable[Verdict]) -> str:
     """The highest stage below which every stage passed; `none` when the first did not."""
     reached = "none"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agents.context import Context
-from agents.stages.common import failed, not_run, passed
+from agents.stages.common import failed, not_run, passed, worst
 from agents.state import Diagnosis, Owner, RunRecord, State, Verdict
 
 _FORBIDDEN = {"cpu-fallback": "fell back to the CPU", "amp-disabled": "automatic mixed precision was disabled"}
@@ -16,10 +16,7 @@ def runs(state: State, _context: Context) -> Verdict:
     if not state.latest:
         return not_run("runs", "no entry command is known; give one with --entry")
     verdicts = [judge(record, _diagnosis(record, state)) for record in state.latest]
-    order = {"fail": 0, "not run": 1, "pass": 2}
-    worst = min(verdicts, key=lambda verdict: order[verdict.result])
-    evidence = [line for verdict in verdicts for line in verdict.evidence]
-    return worst.model_copy(update={"evidence": evidence})
+    return worst(verdicts)
 
 
 def judge(record: RunRecord, diagnosis: Diagnosis | None) -> Verdict:
