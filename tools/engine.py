@@ -17,6 +17,7 @@ from tools.project import Project
 from tools.rules import all_rules
 from tools.rules.base import Match, PythonRule, Rule, TextRule, interest
 from tools.source import SourceFile, Unreadable, parse
+from tools.tidy import without_orphans
 
 MAX_PASSES = 40
 """Passes after which a rule whose fixes keep changing a file is taken to be faulty."""
@@ -173,6 +174,7 @@ def fix(path: str, data: bytes, project: Project, rules: Sequence[Rule], *, unsa
         unsafe: whether fixes of grade unsafe are applied too.
 
     A fix that would make the file unparsable, or a rule that never comes to rest, is dropped and told in ``skipped``.
+    An import that only the fixed code used goes with it.
     """
     allowed = {Grade.SAFE, Grade.UNSAFE} if unsafe else {Grade.SAFE}
     result = Fixed(data)
@@ -181,6 +183,8 @@ def fix(path: str, data: bytes, project: Project, rules: Sequence[Rule], *, unsa
         wanted = [(r, m) for r, m in seen.matches if m.fix and (m.grade or r.GRADE) in allowed]
         chosen = set(choose(m.fix for _, m in wanted if m.fix))
         if seen.source is None or not chosen:
+            if result.applied:
+                result.data = without_orphans(path, data, result.data, project)
             return result
         try:
             new = _edited(path, seen, chosen)

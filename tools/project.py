@@ -97,6 +97,17 @@ class Project:
         return load(self.root / path)
 
     @cached_property
+    def imported_names(self) -> frozenset[str]:
+        """Names that some file imports from another module than torch's, so that they may come from any other file."""
+        found: set[str] = set()
+        for path in self.paths:
+            if path.endswith((".py", ".ipynb")):
+                with contextlib.suppress(Unreadable):
+                    for names in _FROM_IMPORT.findall(self.read(path)):
+                        found.update(_NAME.findall(names.decode("utf-8", "replace")))
+        return frozenset(found)
+
+    @cached_property
     def own_cuda_methods(self) -> frozenset[str]:
         """Files in which some class defines its own ``cuda`` method, so that ``.cuda()`` may mean that one."""
         found = []
@@ -128,6 +139,8 @@ class TextProject(Project):
         return self.texts[path]
 
 
+_FROM_IMPORT = re.compile(rb"\bfrom[ \t]+(?!torch\b)[\w.]+[ \t]+import[ \t]*(\([^)]*\)|[^\n]*)")
+_NAME = re.compile(r"\w+")
 _CUDA_METHOD = re.compile(rb"^[ \t]+def cuda[ \t]*\(", re.MULTILINE)
 
 

@@ -9,7 +9,17 @@ from tools.edits import Edit, Fix
 from tools.guards import availability_calls, is_cuda_test, on_cuda_path
 from tools.literals import index_text, is_cuda_literal, is_generator
 from tools.module import Module, string
-from tools.rewrite import AVAILABLE, CURRENT, device_type, import_edits, resolved_variables, spell
+from tools.older import is_for_older
+from tools.rewrite import (
+    AVAILABLE,
+    CURRENT,
+    ask_accelerator,
+    device_type,
+    import_edits,
+    parenthesised,
+    resolved_variables,
+    spell,
+)
 from tools.rules.base import Invalid, Match, PythonRule
 
 
@@ -66,7 +76,7 @@ class ChooseAccelerator(PythonRule):
         ),
         Invalid(
             "from torch.cuda import is_available\nd = 'cuda' if is_available() else 'cpu'\n",
-            "import torch\nfrom torch.cuda import is_available\n"
+            "import torch\n"
             "d = torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else 'cpu'\n",
         ),
     )
@@ -90,9 +100,30 @@ class ChooseAccelerator(PythonRule):
                 if otherwise:
                     yield Match(start, end, fix=Fix(otherwise))
                 continue
-            edits = [module.replace(call.func, spell(module, AVAILABLE)) for call in calls]
-            edits += [type_edit(module, literal) for literal in literals]
-            yield Match(start, end, fix=Fix((*edits, *import_edits(module))))
+            yield Match(start, end, fix=Fix(_edits(module, choice, calls, literals)))
+
+
+def _edits(module: Module, choice: ast.IfExp, calls: list[ast.Call], literals: list[ast.expr]) -> tuple[Edit, ...]:
+    if not is_for_older(module):
+        tests = [module.replace(call.func, spell(module, AVAILABLE)) for call in calls]
+        return (*tests, *(type_edit(module, literal) for literal in literals), *import_edits(module))
+    if choice.test in calls and choice.body in literals and string(choice.body) == "cuda" and string(choice.orelse) == "cpu":
+        name, edits = device_type(module, choice)
+        return (module.replace(choice, parenthesised(module, choice, name)), *edits)
+    return tuple(
+        dict.fromkeys(
+            edit
+            for edits in (*(ask_accelerator(module, c) for c in calls), *(_type_edits(module, lit) for lit in literals))
+            for edit in edits
+        )
+    )
+
+
+def _type_edits(module: Module, literal: ast.expr) -> list[Edit]:
+    name, edits = device_type(module, literal)
+    index, quote = index_text(module, literal), module.text(literal).lstrip("fFrRuU")[0]
+    written = parenthesised(module, literal, name) if index is None else f"f{quote}{{{name}}}:{index}{quote}"
+    return [module.replace(literal, written), *edits]
 
 
 def _is_resolved(module: Module, otherwise: ast.expr) -> bool:

@@ -6,12 +6,13 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tools.cuda_calls import calls, imported
+from tools.cuda_calls import calls
 from tools.device_tests import needs_cuda
+from tools.edits import Fix
 from tools.findings import Grade
 from tools.literals import cuda_moves, device_literals
 from tools.module import Module
-from tools.rewrite import spell
+from tools.rewrite import off_cuda, spell
 from tools.rules.base import Invalid, Match, PythonRule
 
 _DATA_PARALLEL = re.compile(r"(?<!Distributed)DataParallel\b|\bdata_parallel\b")
@@ -66,7 +67,7 @@ class CountAccelerators(PythonRule):
         Invalid("import torch\ndef num_cuda_devices():\n    return torch.cuda.device_count()\n", None),
         Invalid(
             "from torch.cuda import device_count\nlocal = rank % device_count()\n",
-            "import torch\nfrom torch.cuda import device_count\nlocal = rank % max(1, torch.accelerator.device_count())\n",
+            "import torch\nlocal = rank % max(1, torch.accelerator.device_count())\n",
         ),
     )
 
@@ -80,9 +81,9 @@ class CountAccelerators(PythonRule):
             if _asks_cuda_about_each(module, call):
                 yield Match(*module.span(call), grade=Grade.ADVICE, note=_EACH)
                 continue
-            text = f"{spell(module, _COUNT)}()"
+            text, edits = off_cuda(module, call, f"{spell(module, _COUNT)}()")
             edit = module.replace(call, f"max(1, {text})" if divisor else text)
-            yield Match(*module.span(call), fix=imported(module, [edit], _COUNT))
+            yield Match(*module.span(call), fix=Fix((edit, *edits)))
 
 
 def _asks_cuda_about_each(module: Module, call: ast.Call) -> bool:

@@ -16,10 +16,12 @@ from tools.cuda_calls import (
     is_portable,
     statement_of,
 )
+from tools.device_tests import type_text
 from tools.edits import Edit, Fix
 from tools.guards import dotted, is_cuda_test, on_cuda_path
 from tools.module import Module, string
-from tools.rewrite import AVAILABLE, spell
+from tools.older import is_for_older
+from tools.rewrite import AVAILABLE, accelerator_test, spell
 from tools.rules.base import Invalid, Match, PythonRule
 
 _WAIT = "torch.accelerator.synchronize"
@@ -61,6 +63,10 @@ class SynchronizeAccelerator(PythonRule):
             "import torch\nif device_type not in ('cpu', 'meta'):\n    torch.accelerator.synchronize()  # wait\n",
         ),
         Invalid(
+            "import torch\nif device == 'cuda':\n    torch.cuda.synchronize()\n",
+            "import torch\nif torch.device(device).type not in ('cpu', 'meta'):\n    torch.accelerator.synchronize()\n",
+        ),
+        Invalid(
             "import torch\nif torch.cuda.is_available():\n    torch.cuda.synchronize(device)\n",
             "import torch\nif torch.accelerator.is_available():\n    torch.accelerator.synchronize(device)\n",
         ),
@@ -98,7 +104,7 @@ class SynchronizeAccelerator(PythonRule):
             yield Match(*module.span(whole), fix=fix)
 
     def _expression(self, module: Module, whole: ast.Call, call: ast.Call) -> Fix:
-        if not is_portable(device_argument(call)):
+        if not is_portable(device_argument(call)) or is_for_older(module):
             return elsewhere(module, whole, "None")
         text = f"({_wait(module, call)} if {spell(module, AVAILABLE)}() else None)"
         return imported(module, [module.replace(whole, text)], AVAILABLE, _WAIT)
@@ -108,13 +114,13 @@ class SynchronizeAccelerator(PythonRule):
             if test.orelse or not is_cuda_test(module, test.test) or on_cuda_path(module, test):
                 continue
             waits = [_waits(module, statement) for statement in test.body]
-            new = _any_accelerator(module, test.test)
+            new, needed = _any_accelerator(module, test.test)
             if new is None or not all(waits):
                 continue
-            edits = [module.replace(test.test, new)]
+            edits = [module.replace(test.test, new), *needed]
             edits += [_waiting(module, call, call) for call in waits if call]
             first = next(call for call in waits if call)
-            yield Match(*module.span(first), fix=imported(module, edits, AVAILABLE))
+            yield Match(*module.span(first), fix=imported(module, list(dict.fromkeys(edits)), AVAILABLE))
 
 
 def _waits(module: Module, statement: ast.stmt) -> ast.Call | None:
@@ -145,19 +151,26 @@ def _wait(module: Module, call: ast.Call) -> str:
 
 
 def _waiting(module: Module, whole: ast.Call, call: ast.Call) -> Edit:
-    if is_portable(device_argument(call)):
+    if is_portable(device_argument(call)) and not is_for_older(module):
         return module.replace(whole, _wait(module, call))
     test = f"{spell(module, 'torch.cuda.is_available')}()"
     return module.replace(whole, f"{module.text(whole)} if {test} else {spell(module, _WAIT)}()")
 
 
-def _any_accelerator(module: Module, test: ast.expr) -> str | None:
+def _any_accelerator(module: Module, test: ast.expr) -> tuple[str | None, list[Edit]]:
     """The test for any accelerator that takes the place of one for CUDA, None for tests that say more than that."""
     if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Eq):
         for literal, other in ((test.comparators[0], test.left), (test.left, test.comparators[0])):
             if string(literal) == "cuda":
                 quote = module.text(literal)[-1]
-                return f"{module.text(other)} not in ({quote}cpu{quote}, {quote}meta{quote})"
+                kind = _kind(module, test, other)
+                return (f"{kind} not in ({quote}cpu{quote}, {quote}meta{quote})" if kind else None), []
     if isinstance(test, ast.Call | ast.Compare) or dotted(test):
-        return f"{spell(module, AVAILABLE)}()"
-    return None
+        return accelerator_test(module, test)
+    return None, []
+
+
+def _kind(module: Module, test: ast.Compare, compared: ast.expr) -> str | None:
+    """The compared device type; a device that may be an object is no string, and never equal to "cpu"."""
+    name = dotted(compared) or ""
+    return module.text(compared) if name.endswith("type") else type_text(module, test, spell(module, "torch.device"))

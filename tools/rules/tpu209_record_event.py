@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.cuda_calls import imported, uses
+from tools.cuda_calls import elsewhere, imported, uses
 from tools.findings import Grade
 from tools.module import Module
+from tools.older import is_for_older
 from tools.rewrite import spell
 from tools.rules.base import Invalid, Match, PythonRule
 
@@ -48,7 +49,7 @@ class RecordEvent(PythonRule):
         ),
         Invalid(
             "from torch.cuda import Event\ndone = Event()\n",
-            "import torch\nfrom torch.cuda import Event\ndone = torch.Event()\n",
+            "import torch\ndone = torch.Event()\n",
         ),
         Invalid("import torch\nstart = torch.cuda.Event(True)\n", None),
         Invalid(
@@ -64,6 +65,11 @@ class RecordEvent(PythonRule):
             if not isinstance(call, ast.Call):
                 continue
             fix = imported(module, [module.replace(node, spell(module, _EVENT))], _EVENT)
+            if is_for_older(module):
+                if call.func is node and not call.args and all(k.arg in _KNOWN for k in call.keywords):
+                    fix = elsewhere(module, call, module.text(call).replace(module.text(node), spell(module, _EVENT), 1), _EVENT)
+                else:
+                    continue
             if call.func is not node:
                 if isinstance(call.func, ast.Name) and call.func.id == "isinstance":
                     yield Match(*module.span(node), fix=fix)
