@@ -1,0 +1,86 @@
+"""TPU952: batches padded to their own longest sequence."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tools.calls import add_keyword, spread
+from tools.edits import Fix
+from tools.findings import Grade
+from tools.guards import on_cuda_path
+from tools.module import Module, keyword, string
+from tools.rules.base import Invalid, Match, PythonRule
+
+_COLLATORS = frozenset({"DataCollatorWithPadding", "DataCollatorForTokenClassification", "DataCollatorForSeq2Seq",
+                        "DataCollatorForLanguageModeling"})  # fmt: skip
+_PADS = ("torch.nn.utils.rnn.pad_sequence",)
+_STEP = 64
+_NOTE = f"pads to multiples of {_STEP}: a few shapes instead of one for each length; more padding to compute"
+
+
+class BucketLengths(PythonRule):
+    """``tokenizer(texts, padding=True)`` pads each batch to its own longest text: a new shape, and a new compilation.
+
+    ``pad_to_multiple_of`` leaves a few lengths. Masked positions do not change what a model computes beyond rounding, but
+    the batch is another one, so the fix is unsafe. ``pad_sequence`` has no such option and is reported.
+
+    Not covered: padding written by hand.
+    """
+
+    ID = "TPU952"
+    NAME = "bucket-lengths"
+    FAMILY = "J"
+    GRADE = Grade.UNSAFE
+    MESSAGE = "every batch has a length of its own, and a TPU compiles for each"
+    TRIGGERS = (
+        "padding=True",
+        "padding='longest'",
+        'padding="longest"',
+        "pad_sequence(",
+        *sorted(f"{n}(" for n in _COLLATORS),
+    )
+    COVERS = ("J6",)
+    VALID = (
+        "batch = tokenizer(texts, padding='max_length', max_length=128)\n",
+        "batch = tokenizer(texts, padding=True, pad_to_multiple_of=8)\n",
+        "conv = Conv(3, padding=True)\n",
+    )
+    INVALID = (
+        Invalid(
+            "batch = tokenizer(texts, padding=True, truncation=True)\n",
+            "batch = tokenizer(texts, padding=True, truncation=True, pad_to_multiple_of=64)\n",
+            unsafe=True,
+        ),
+        Invalid(
+            "from transformers import DataCollatorWithPadding\ncollate = DataCollatorWithPadding(tokenizer)\n",
+            "from transformers import DataCollatorWithPadding\ncollate = DataCollatorWithPadding(tokenizer, pad_to_multiple_of=64)\n",
+            unsafe=True,
+        ),
+        Invalid("from torch.nn.utils.rnn import pad_sequence\nx = pad_sequence(xs, batch_first=True)\n", None),
+    )
+
+    def check(self, module: Module) -> Iterator[Match]:
+        """Yields tokenizers, collators and pad_sequence."""
+        for call in module.nodes(ast.Call):
+            if on_cuda_path(module, call):
+                continue
+            if _pads_to_longest(module, call) and keyword(call, "pad_to_multiple_of") is None:
+                fix = None if spread(call) else Fix((add_keyword(module, call, f"pad_to_multiple_of={_STEP}"),))
+                yield Match(*module.span(call), fix=fix, grade=None if fix else Grade.ADVICE, note=_NOTE)
+        for call in module.calls(*_PADS):
+            if not on_cuda_path(module, call):
+                note = f"pad the result further, to one of a few lengths such as multiples of {_STEP}"
+                yield Match(*module.span(call), grade=Grade.ADVICE, note=note)
+
+
+def _pads_to_longest(module: Module, call: ast.Call) -> bool:
+    function = call.func
+    last = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    if (module.qualify(function) or "").startswith("transformers.") and last in _COLLATORS:
+        return True
+    padding = keyword(call, "padding")
+    if padding is None or "tokenizer" not in module.text(function).lower():
+        return False
+    value = padding.value
+    return string(value) == "longest" or (isinstance(value, ast.Constant) and value.value is True)

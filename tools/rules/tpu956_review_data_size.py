@@ -1,0 +1,85 @@
+"""TPU956: functions whose result has a size that depends on the data."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tools.findings import Grade
+from tools.guards import dotted, on_cuda_path
+from tools.module import Module, keyword
+from tools.rules.base import Invalid, Match, PythonRule
+
+_FUNCTIONS = {
+    "torch.unique": "a fixed number of classes, counted with one_hot(...).sum()",
+    "torch.unique_consecutive": "a fixed number of classes",
+    "torch.nonzero": "torch.where(mask, new, old), or argmax of the mask for one index",
+    "torch.argwhere": "torch.where(mask, new, old)",
+    "torch.masked_select": "torch.where(mask, new, old)",
+    "torch.bincount": "bincount(..., minlength=classes) on the CPU, or one_hot(...).sum()",
+}
+_METHODS = {"nonzero": _FUNCTIONS["torch.nonzero"], "unique": _FUNCTIONS["torch.unique"]}
+_PLACES = frozenset(
+    {"forward", "step", "update", "compute", "training_step", "validation_step", "__call__", "compute_loss"}
+)
+
+
+class ReviewDataSize(PythonRule):
+    """``torch.nonzero``, ``torch.unique`` and ``bincount`` in a model, a metric or a sampler's step.
+
+    How large the result is only the data tells, so a TPU waits for it, and what follows is compiled for each size.
+
+    Only methods called ``forward``, ``step``, ``update``, ``compute`` and the like of classes count; elsewhere such code
+    runs once. ``nonzero(as_tuple=True)`` counts too, ``bincount`` not with ``minlength``. Reported only.
+    """
+
+    ID = "TPU956"
+    NAME = "review-data-size"
+    FAMILY = "J"
+    GRADE = Grade.ADVICE
+    MESSAGE = "the size of the result depends on the data; a TPU waits for it and compiles for each size"
+    TRIGGERS = ("nonzero(", "unique(", "unique_consecutive(", "argwhere(", "masked_select(", "bincount(")
+    REQUIRES = ("torch",)
+    PATTERN = r"def (forward|step|update|compute|training_step|validation_step|__call__|compute_loss)\("
+    COVERS = ("J1", "J10")
+    VALID = (
+        "import torch\nids = torch.unique(labels)\n",
+        "import torch\nclass M:\n    def update(self, x):\n        return torch.bincount(x, minlength=10)\n",
+        "import numpy as np\nimport torch\nclass M:\n    def forward(self, x):\n        return np.unique(x)\n",
+    )
+    INVALID = (
+        Invalid(
+            "import torch\nclass Scheduler:\n    def step(self, t):\n        i = (self.timesteps == t).nonzero().item()\n"
+            "        return torch.unique(t)\n",
+            None,
+            count=2,
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Match]:
+        """Yields such calls in methods that run at every step."""
+        for call in module.nodes(ast.Call):
+            advice = _advice(module, call)
+            if advice is None or not _in_step(module, call) or on_cuda_path(module, call):
+                continue
+            if keyword(call, "minlength") is None:
+                yield Match(*module.span(call), note=f"use {advice}")
+
+
+def _advice(module: Module, call: ast.Call) -> str | None:
+    name = module.qualify(call.func)
+    if name is not None:
+        return _FUNCTIONS.get(name)
+    function = call.func
+    if not isinstance(function, ast.Attribute) or call.args:
+        return None
+    value = function.value
+    tensor = isinstance(value, ast.Compare | ast.BinOp) or "mask" in (dotted(value) or "")
+    return _METHODS.get(function.attr) if tensor or function.attr == "nonzero" else None
+
+
+def _in_step(module: Module, node: ast.AST) -> bool:
+    function = module.function(node)
+    if not isinstance(function, ast.FunctionDef) or function.name not in _PLACES:
+        return False
+    return isinstance(module.parent(function), ast.ClassDef)

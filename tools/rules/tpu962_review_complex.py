@@ -1,0 +1,51 @@
+"""TPU962: complex tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tools.findings import Grade
+from tools.guards import on_cuda_path
+from tools.module import Module
+from tools.rules.base import Invalid, Match, PythonRule
+
+_MAKERS = ("torch.view_as_complex", "torch.polar", "torch.complex")
+
+
+class ReviewComplex(PythonRule):
+    """``torch.view_as_complex`` and ``torch.polar``, as rotary embeddings use them.
+
+    TPUs have no complex arithmetic of their own; it is emulated, some operators are missing, and a compiled program breaks
+    there. The same rotation with cosine and sine on the two halves is real and equal within rounding.
+
+    One finding a function. Reported only: which halves belong together is in the program's layout.
+    """
+
+    ID = "TPU962"
+    NAME = "review-complex"
+    FAMILY = "K"
+    GRADE = Grade.ADVICE
+    MESSAGE = "complex numbers are emulated on a TPU, and not all of their operators exist"
+    TRIGGERS = ("view_as_complex(", "torch.polar(", "torch.complex(")
+    COVERS = ("K2", "K3", "K5")
+    VALID = (
+        "import torch\nif torch.cuda.is_available():\n    c = torch.view_as_complex(x)\n",
+        "def view_as_complex(x):\n    return x\ny = view_as_complex(x)\n",
+    )
+    INVALID = (
+        Invalid(
+            "import torch\n\ndef rotate(q, freqs):\n    q_ = torch.view_as_complex(q.float())\n    k_ = torch.view_as_complex(q)\n"
+            "    return torch.view_as_real(q_ * freqs)\n",
+            None,
+        ),
+    )
+
+    def check(self, module: Module) -> Iterator[Match]:
+        """Yields the first complex tensor of each function."""
+        note = "rotate with cos and sin on the two halves: (a*cos - b*sin, a*sin + b*cos)"
+        seen = set()
+        for call in sorted(module.calls(*_MAKERS), key=lambda c: (c.lineno, c.col_offset)):
+            function = module.function(call)
+            if function not in seen and not on_cuda_path(module, call):
+                seen.add(function)
+                yield Match(*module.span(call), note=note)
