@@ -127,12 +127,14 @@ def record(name: str, **changes: object) -> Record:
         ({"checkout_unchanged": False}, "the checkout was changed"),
         ({"checkout_unchanged": None}, "checkout not looked at"),
         ({"cpu_migrated": "exit 1"}, "the migrated program on the CPU: exit 1 (the original: ok)"),
+        ({"cpu_migrated": "stopped"}, "the migrated program on the CPU: stopped (the original: ok)"),
         ({"cpu_same": False}, "numbers on the CPU: they differ"),
         ({"cpu_same": None}, "numbers on the CPU: not compared"),
     ],
 )
 def test_what_does_not_hold_is_said(change: dict[str, object], said: str) -> None:
     assert record("a").shortfalls() == []
+    assert record("a", cpu_original="stopped", cpu_migrated="stopped").shortfalls() == []
     judged = record("a", **change)
     assert said in judged.shortfalls()
     assert f"- a: {said}" in page([judged])
