@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from torchtpu.proof import compare as comparing
+from torchtpu.proof.ratio import FLOAT32, LOW
 from torchtpu.proof.recording import Recording, read_folder
 
 
@@ -16,7 +18,7 @@ class CompareRequest(BaseModel):
     reference: Path = Field(description="recording of the original")
     units: list[Path] = Field(description="runs that show what rounding alone does to the reference")
     candidate: Path = Field(description="recording of the run that is judged")
-    limit: float = Field(description="error ratio above which a difference counts")
+    precision: Literal["float32", "low"] = Field(description="what the units are of")
     strict: bool = Field(default=True, description="compare calls, modes, schedules, ties and batches too")
     device: str | None = Field(default=None, description="type of the device that the candidate should compute on")
 
@@ -63,7 +65,7 @@ def compare(request: CompareRequest) -> CompareOutput:
         read_folder(request.reference),
         [read_folder(path) for path in request.units],
         read_folder(request.candidate),
-        limit=request.limit,
+        scale=FLOAT32 if request.precision == "float32" else LOW,
         strict=request.strict,
         device=request.device,
     )

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from tools import compare as comparing
 from tools.compare import CompareOutput, CompareRequest, Figures, Problem
 from tools.own_tests import TestsOutput, lost
-from torchtpu.proof.ratio import FLOAT32_LIMIT, LOW_LIMIT
 
 COMPARED = ("forward", "gradients", "trains")
 STAGES = (*COMPARED, "preserves")
@@ -105,14 +104,14 @@ class Facts(BaseModel):
         return None
 
     def compared(
-        self, units: list[str], candidate: str, limit: float, strict: bool, device: str | None
+        self, units: list[str], candidate: str, precision: Literal["float32", "low"], strict: bool, device: str | None
     ) -> CompareOutput:
         """Compares a run with the reference."""
         known = [self.recording(name) for name in units if name in self.runs and self.runs[name].ended_well]
         return comparing.compare(
             CompareRequest(
                 reference=self.recording("reference"), units=known, candidate=self.recording(candidate),
-                limit=limit, strict=strict, device=device,
+                precision=precision, strict=strict, device=device,
             )
         )  # fmt: skip
 
@@ -128,22 +127,22 @@ class _Comparisons:
         """Migrated program on the device, in float32."""
         kind = (self.facts.runs["device"].device or {}).get("kind")
         device = "tpu" if kind in ("hardware", "simulated") else None
-        return self.facts.compared(["jitter-1", "jitter-2"], "device", FLOAT32_LIMIT, True, device)
+        return self.facts.compared(["jitter-1", "jitter-2"], "device", "float32", True, device)
 
     @cached_property
     def low(self) -> CompareOutput:
         """Migrated program on the device, in its own precision."""
-        return self.facts.compared(["low"], "device-low", LOW_LIMIT, False, None)
+        return self.facts.compared(["low"], "device-low", "low", False, None)
 
     @cached_property
     def cpu(self) -> CompareOutput:
         """Migrated program on the CPU, in float32."""
-        return self.facts.compared(["jitter-1", "jitter-2"], "migrated", FLOAT32_LIMIT, True, None)
+        return self.facts.compared(["jitter-1", "jitter-2"], "migrated", "float32", True, None)
 
     @cached_property
     def cpu_low(self) -> CompareOutput:
         """Migrated program on the CPU, in its own precision, against the original in the same."""
-        return self.facts.compared(["low"], "migrated-low", LOW_LIMIT, False, None)
+        return self.facts.compared(["low"], "migrated-low", "low", False, None)
 
 
 def judge(facts: Facts) -> dict[str, StageVerdict]:

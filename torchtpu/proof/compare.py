@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from torchtpu.proof.ratio import Scale
 from torchtpu.proof.recording import Recording
 
 FORWARD, GRADIENTS, TRAINS = "forward", "gradients", "trains"
@@ -94,7 +95,7 @@ class Sides:
         reference: The original, on the CPU.
         jitters: Runs that say what rounding alone does to it.
         candidate: The run that is judged.
-        limit: Error ratio above which a difference counts.
+        scale: What counts as an error.
         strict: Whether structure is compared too, besides numbers.
         device: The device that the candidate should compute on.
     """
@@ -102,9 +103,14 @@ class Sides:
     reference: Recording
     jitters: Sequence[Recording]
     candidate: Recording
-    limit: float
+    scale: Scale
     strict: bool = True
     device: str | None = None
+
+    @property
+    def limit(self) -> float:
+        """Error ratio above which a difference counts."""
+        return self.scale.limit
 
     def place(self, name: str) -> str:
         """The user's line that calls a module, else the one that defines it."""
@@ -127,7 +133,7 @@ def compare(
     jitters: Sequence[dict[str, Recording]],
     candidate: dict[str, Recording],
     *,
-    limit: float,
+    scale: Scale,
     strict: bool = True,
     device: str | None = None,
 ) -> Comparison:
@@ -137,7 +143,7 @@ def compare(
         reference: Recordings of the original by process.
         jitters: The runs that give the unit of error.
         candidate: Recordings of the run that is judged.
-        limit: Error ratio above which a difference counts.
+        scale: What counts as an error in the runs' precision.
         strict: Compare structure too: calls, modes, schedules, ties.
         device: Type of the device that the candidate should compute on, such as ``tpu``.
     """
@@ -149,7 +155,7 @@ def compare(
         made.problems.append(Problem(FORWARD, "structure", said))
     for process in sorted(set(reference) & set(candidate)):
         near = [jitter[process] for jitter in jitters if process in jitter]
-        sides = Sides(reference[process], near, candidate[process], limit, strict, device)
+        sides = Sides(reference[process], near, candidate[process], scale, strict, device)
         for check in (forward.check, gradients.check, training.check):
             found = check(sides, made.figures)
             made.problems += [_of(problem, process) for problem in found]

@@ -5,12 +5,15 @@ The unit of a tensor is the largest of
 - the distance of each jittered run from the reference (weights moved by one float32 unit in the last place);
 - the median relative distance of that run's tensors of the same kind and step, times the tensor's own norm:
   one jitter is one random sample, and a tensor of few elements may by chance not move at all;
-- `FLOOR` times its norm.
+- the floor of the precision times its norm.
 
 Measured on a character GPT (4 layers, 0.8 M parameters, 20 AdamW steps, float32, five jitters, simulated device):
 device against CPU has a median ratio of 1.1; the largest are 1.36 for module outputs, 1.41 for their gradients,
 2.45 for gradients of parameters, 1.44 for parameters and 5.8 for squares that AdamW keeps; one jitter against another
 reaches 3.8 (AdamW turns the sign of a gradient near zero into a whole step).
+
+In low precision (products of bfloat16 inputs) module outputs have ratios up to 1.1. There is one run to take the unit
+from, whose loss may by chance be right to 3e-6; so the floor is a part of bfloat16's own precision, 2**-9.
 """
 
 from __future__ import annotations
@@ -23,10 +26,24 @@ from typing import Any
 
 from torchtpu.proof.recording import Tensor
 
-FLOOR = 2.0**-24 * 2
-SCALAR_FLOOR = 2.0**-24 * 8
-FLOAT32_LIMIT = 10.0
-LOW_LIMIT = 3.0
+
+@dataclass(frozen=True)
+class Scale:
+    """What counts as an error in one precision.
+
+    Attributes:
+        limit: Error ratio above which a difference counts.
+        floor: Least unit of a tensor.
+        scalar_floor: Least unit of a number, or of a tensor of a few.
+    """
+
+    limit: float
+    floor: float
+    scalar_floor: float
+
+
+FLOAT32 = Scale(10.0, 2.0**-24 * 2, 2.0**-24 * 8)
+LOW = Scale(3.0, 2.0**-10, 2.0**-11)
 
 
 @dataclass(frozen=True)
@@ -47,8 +64,11 @@ class Error:
 class Units:
     """The units of a family of tensors: all outputs of one step, say."""
 
-    def __init__(self, reference: Mapping[Any, Tensor], jitters: Iterable[Mapping[Any, Tensor]]) -> None:
+    def __init__(
+        self, reference: Mapping[Any, Tensor], jitters: Iterable[Mapping[Any, Tensor]], scale: Scale = FLOAT32
+    ) -> None:
         self._reference = reference
+        self._scale = scale
         self._relative: dict[Hashable, float] = {}
         medians = []
         for jitter in jitters:
@@ -57,13 +77,13 @@ class Units:
             for key, value in finite.items():
                 self._relative[key] = max(value, self._relative.get(key, 0.0))
             medians += [statistics.median(finite.values())] if finite else []
-        self._least = max([FLOOR, *medians])
+        self._least = max([scale.floor, *medians])
 
     def error(self, key: Hashable, other: Tensor) -> Error:
         """The error of another run's tensor."""
         tensor = self._reference[key]
         relative = _relative(tensor, other)
-        unit = max(self._relative.get(key, 0.0), self._least, SCALAR_FLOOR if tensor.size < 16 else 0.0)
+        unit = max(self._relative.get(key, 0.0), self._least, self._scale.scalar_floor if tensor.size < 16 else 0.0)
         return Error(relative / unit if relative else 0.0, relative, unit)
 
 
@@ -74,9 +94,11 @@ def _relative(reference: Tensor, other: Tensor) -> float:
     return distance / reference.norm if reference.norm else math.inf
 
 
-def scalars(reference: list[float], jitters: list[list[float]], other: list[float]) -> list[Error]:
+def scalars(
+    reference: list[float], jitters: list[list[float]], other: list[float], scale: Scale = FLOAT32
+) -> list[Error]:
     """Errors of a curve; the unit of a point is the largest one so far, since errors grow and single ones are 0."""
-    found, unit = [], SCALAR_FLOOR
+    found, unit = [], scale.scalar_floor
     for number, (value, seen) in enumerate(zip(reference, other, strict=False)):
         near = [_apart(value, jitter[number]) for jitter in jitters if number < len(jitter)]
         unit = max([unit, *(distance for distance in near if math.isfinite(distance))])

@@ -62,6 +62,7 @@ class Recorder:
         self.local = threading.local()
         self.handles: list[Any] = []
         self.backwards = 0
+        self.scale = 1.0
         self.recorded = 0
         self.seconds = 0.0
         self.broken: str | None = None
@@ -153,7 +154,8 @@ class Recorder:
 
     def _gradient_hook(self, name: str, number: int, path: str, step: int) -> Callable[[torch.Tensor], None]:
         def gradient(value: torch.Tensor) -> None:
-            self.store.write("gradient", name=name, call=number, path=path, step=step, value=sketch(value))
+            found = _scaled(sketch(value), 1.0 / (self.scale or 1.0))
+            self.store.write("gradient", name=name, call=number, path=path, step=step, value=found)
 
         return self.safely(gradient)
 
@@ -170,6 +172,8 @@ class Recorder:
         for root in found[-1:]:
             loss = getattr(root, "_torchtpu_unscaled", root).detach()
             value = float(loss) if loss.numel() == 1 else None
+            # A scaler's factor is no difference: gradients are recorded as those of the loss itself.
+            self.scale = float(root.detach()) / value if loss is not root and value else 1.0
             self.store.write(
                 "loss", step=self.step, number=self.backwards, value=_plain(value), dtype=_dtype(loss),
                 device=loss.device.type, count=loss.numel(),

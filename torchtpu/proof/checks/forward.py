@@ -181,7 +181,7 @@ class _Errors:
     def _of(self, step: int) -> Units:
         if step not in self._units:
             jitters = [_tensors(jitter, step) for jitter in self._sides.jitters]
-            self._units[step] = Units(_tensors(self._sides.reference, step), jitters)
+            self._units[step] = Units(_tensors(self._sides.reference, step), jitters, self._sides.scale)
         return self._units[step]
 
     def _problem(self, call: Call, before: tuple[str, Error], after: tuple[str, Error]) -> Problem:

@@ -96,14 +96,14 @@ def _units(sides: Sides, step: int) -> Units:
     def tensors(recording: Recording) -> dict[Hashable, Tensor]:
         return {g.key: g.value for g in recording.gradients if g.step == step and g.value.is_float}
 
-    return Units(tensors(sides.reference), [tensors(jitter) for jitter in sides.jitters])
+    return Units(tensors(sides.reference), [tensors(jitter) for jitter in sides.jitters], sides.scale)
 
 
 def _parameters(sides: Sides, figures: Figures, after_backward: bool) -> Iterator[Problem]:
     worst: tuple[float, Problem] | None = None
     for step, other in _pairs(sides):
         key = (step.optimizer, step.count)
-        units = Units(step.gradients, [_gradients(jitter, key) for jitter in sides.jitters])
+        units = Units(step.gradients, [_gradients(jitter, key) for jitter in sides.jitters], sides.scale)
         for name, tensor in step.gradients.items():
             if name not in other.gradients or not tensor.is_float:
                 continue

@@ -190,7 +190,8 @@ def _curve(sides: Sides, figures: Figures) -> Iterator[Problem]:
         return [step.norm for step in recording.steps]
 
     for what, values in (("loss", losses), ("gradient norm", norms)):
-        errors = scalars(values(sides.reference), [values(jitter) for jitter in sides.jitters], values(sides.candidate))
+        near = [values(jitter) for jitter in sides.jitters]
+        errors = scalars(values(sides.reference), near, values(sides.candidate), sides.scale)
         first = True
         for number, error in enumerate(errors, 1):
             figures.saw(error.ratio, error.relative, f"{what} {number}")
@@ -232,7 +233,7 @@ def _apart(
 
     key = (shot.optimizer, shot.count)
     near = [next((s for s in jitter.snapshots if (s.optimizer, s.count) == key), None) for jitter in sides.jitters]
-    units = Units(numbers(shot), [numbers(one) for one in near])
+    units = Units(numbers(shot), [numbers(one) for one in near], sides.scale)
     worst: Problem | None = None
     seen = members(other)
     for name, tensor in members(shot).items():

@@ -66,6 +66,16 @@ def _device_of(tensor: Any) -> Any:
     return _on_device(placement.of(tensor) if isinstance(tensor, placement._tensor) else None)
 
 
+def _share_memory_answers(torch: Any) -> None:
+    """A migrated program asks ``torch.accelerator`` what the original asks ``torch.cuda``."""
+    names = ["memory_allocated", "memory_reserved", "memory_stats", "reset_peak_memory_stats"]
+    names += ["max_memory_allocated", "max_memory_reserved", "reset_accumulated_memory_stats", "empty_cache"]
+    for name in names:
+        if hasattr(torch.accelerator, name):
+            setattr(torch.accelerator, name, getattr(torch.cuda, name))
+    torch.accelerator.get_memory_info = torch.cuda.mem_get_info
+
+
 def install(torch: Any) -> None:
     """Replaces the functions of torch.cuda that ask or name the device."""
     cuda = torch.cuda
@@ -110,6 +120,7 @@ def install(torch: Any) -> None:
         setattr(cuda, f"max_{name}", _used_memory)
     cuda.memory_stats = lambda device=None: collections.defaultdict(int)  # noqa: ARG005  torch's signature
     cuda.mem_get_info = lambda device=None: (_total_memory() // 2, _total_memory())  # noqa: ARG005
+    _share_memory_answers(torch)
     cuda.device_count = placement.device_count
     cuda.get_device_properties = _properties
     cuda.current_device = lambda: placement.state.current
