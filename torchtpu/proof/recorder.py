@@ -28,7 +28,9 @@ from torchtpu.proof.store import Store
 CALLS = 4  # of one module in one step and mode; further ones are counted
 TENSORS = 8  # of one call's inputs, and of its outputs
 MOST_CALLS = 20_000  # of all modules in one step
-_OPTIONS = ("lr", "momentum", "betas", "eps", "weight_decay", "alpha", "rho")
+_OPTIONS = (
+    "lr", "momentum", "betas", "eps", "weight_decay", "alpha", "rho", "nesterov", "dampening", "amsgrad", "maximize",
+)  # fmt: skip
 _SCALARS = (int, float, bool, str, type(None))
 
 
@@ -168,6 +170,7 @@ class Recorder:
     def backward(self, roots: Any) -> None:
         """Before gradients are asked for: what of is the loss, as a rule."""
         self.backwards += 1
+        self._spot("backward")
         found = [roots] if isinstance(roots, torch.Tensor) else list(roots)
         for root in found[-1:]:
             loss = getattr(root, "_torchtpu_unscaled", root).detach()
@@ -184,11 +187,18 @@ class Recorder:
             )
             raise steps.StepsReached(0)
 
+    def _spot(self, what: str) -> None:
+        """The user's line that steps or goes backward, where it is first met."""
+        if what not in self.known:
+            self.known.add(what)
+            self.store.write("module", name=what, type="", defined=None, called=frames.caller())
+
     def before_step(self, optimizer: Any) -> None:
         """Before an optimizer changes parameters."""
         if optimizer not in self.numbers:
             self.numbers[optimizer] = len(self.numbers)
         count = self.counts.get(optimizer, 0) + 1
+        self._spot("step")
         if self.limit is not None and count > self.limit:
             return
         named = self._named(optimizer)

@@ -10,8 +10,6 @@ from torchtpu.proof.compare import TRAINS, Figures, Problem, Sides
 from torchtpu.proof.ratio import Units, scalars
 from torchtpu.proof.recording import LOW, Recording, Snapshot, Step, Tensor
 
-_ORDINARY = {"lr", "momentum", "betas", "eps", "weight_decay", "alpha", "rho"}
-
 
 def check(sides: Sides, figures: dict[str, Figures]) -> list[Problem]:
     """The problems of training."""
@@ -27,12 +25,12 @@ def _steps(sides: Sides) -> Iterator[Problem]:
     mine, theirs = _counts(sides.reference), _counts(sides.candidate)
     if mine != theirs:
         said = f"the original makes {_told(mine)}, the migrated program {_told(theirs)}"
-        yield Problem(TRAINS, "structure", said)
+        yield Problem(TRAINS, "structure", said, place=sides.place("step"))
         return
     losses, others = len(sides.reference.losses), len(sides.candidate.losses)
     if losses != others:
         said = f"gradients are asked for {losses} times in the original, {others} times in the migrated program"
-        yield Problem(TRAINS, "structure", said)
+        yield Problem(TRAINS, "structure", said, place=sides.place("backward"))
 
 
 def _counts(recording: Recording) -> dict[int, int]:
@@ -73,20 +71,20 @@ def _schedules(sides: Sides) -> Iterator[Problem]:
     for step, other in _pairs(sides):
         if step.type != other.type:
             said = f"optimizer {step.optimizer} is {other.type} instead of {step.type}"
-            yield Problem(TRAINS, "schedule", said, step=step.number)
+            yield Problem(TRAINS, "schedule", said, place=sides.place("step"), step=step.number)
             return
         if len(step.groups) != len(other.groups):
             said = f"the optimizer has {len(other.groups)} parameter groups instead of {len(step.groups)}"
-            yield Problem(TRAINS, "schedule", said, step=step.number)
+            yield Problem(TRAINS, "schedule", said, place=sides.place("step"), step=step.number)
             return
         for number, (mine, theirs) in enumerate(zip(step.groups, other.groups, strict=True)):
-            for option in sorted(mine.keys() & (_ORDINARY | {"parameters"})):
+            for option in sorted(mine):
                 if not _close(mine[option], theirs.get(option)):
                     said = (
                         f"{option} of parameter group {number} is {theirs.get(option)} at step {step.number},"
                         f" {mine[option]} in the original"
                     )
-                    yield Problem(TRAINS, "schedule", said, option, step=step.number)
+                    yield Problem(TRAINS, "schedule", said, option, sides.place("step"), step.number)
                     return
 
 
@@ -102,14 +100,16 @@ def _loss_kinds(sides: Sides) -> Iterator[Problem]:
     for mine, theirs in zip(sides.reference.losses, sides.candidate.losses, strict=False):
         if theirs.dtype in LOW and mine.dtype not in LOW:
             said = f"the loss is {theirs.dtype}, {mine.dtype} in the original"
-            yield Problem(TRAINS, "structure", said, "loss", step=mine.step)
+            yield Problem(TRAINS, "structure", said, "loss", sides.place("backward"), mine.step)
             return
         if sides.device not in (None, "cpu") and theirs.device == "cpu":
-            yield Problem(TRAINS, "device", "the loss is computed on the CPU", "loss", step=mine.step)
+            said = "the loss is computed on the CPU"
+            yield Problem(TRAINS, "device", said, "loss", sides.place("backward"), mine.step)
             return
     for step in sides.candidate.steps:
         if sides.device not in (None, "cpu") and "cpu" in step.devices:
-            yield Problem(TRAINS, "device", "the optimizer's parameters are on the CPU", step=step.number)
+            said = "the optimizer's parameters are on the CPU"
+            yield Problem(TRAINS, "device", said, place=sides.place("step"), step=step.number)
             return
 
 
@@ -199,7 +199,8 @@ def _curve(sides: Sides, figures: Figures) -> Iterator[Problem]:
                 first = False
                 mine, theirs = values(sides.reference)[number - 1], values(sides.candidate)[number - 1]
                 said = f"{what} number {number} is {theirs:.7g}, {mine:.7g} in the original: {told(error)}"
-                yield Problem(TRAINS, "error", said, what, step=number, ratio=error.ratio)
+                place = sides.place("backward" if what == "loss" else "step")
+                yield Problem(TRAINS, "error", said, what, place, number, error.ratio)
 
 
 def _states(sides: Sides, figures: Figures) -> Iterator[Problem]:
