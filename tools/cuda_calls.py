@@ -12,7 +12,17 @@ from tools.edits import Edit, Fix
 from tools.guards import on_cuda_path
 from tools.literals import DEVICE_WORD
 from tools.module import Module
-from tools.rewrite import AVAILABLE, CUDA_AVAILABLE, cuda_test, guard, import_edits, parenthesised, spell
+from tools.rewrite import (
+    AVAILABLE,
+    CUDA_AVAILABLE,
+    accelerator_test,
+    cuda_test,
+    guard,
+    import_edits,
+    parenthesised,
+    resolved_variables,
+    spell,
+)
 
 Use = tuple[ast.expr, str]
 
@@ -80,11 +90,11 @@ def chain(module: Module, node: ast.expr) -> ast.expr:
 
 
 def on_accelerator_path(module: Module, node: ast.AST) -> bool:
-    """Whether an ``if`` around the node asks ``torch.accelerator.is_available()`` already."""
-    call = f"{spell(module, AVAILABLE)}()"
+    """Whether an ``if`` around the node asks for an accelerator already."""
+    tests = {f"{spell(module, AVAILABLE)}()", *(f'{name} != "cpu"' for name in resolved_variables(module))}
     child = node
     for parent in module.ancestors(node):
-        if isinstance(parent, ast.If) and child in parent.body and module.text(parent.test) == call:
+        if isinstance(parent, ast.If) and child in parent.body and module.text(parent.test) in tests:
             return True
         if isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             return False
@@ -138,12 +148,16 @@ def guarded(
     """
     statements = list(statements)
     there = [s for s in statements if test == AVAILABLE and on_accelerator_path(module, s)]
-    fixes = guard(module, [s for s in statements if s not in there], f"{spell(module, test)}()")
+    rest = [s for s in statements if s not in there]
+    text, needed = f"{spell(module, test)}()", list[Edit]()
+    if test == AVAILABLE and rest:
+        text, needed = accelerator_test(module, rest[0])
+    fixes = guard(module, rest, text)
     bare = {s: Fix(tuple(inner.get(s, ()))) for s in there}
     together: dict[Fix, list[Edit]] = {}
     for statement, fix in fixes.items():
         together.setdefault(fix, []).extend(inner.get(statement, ()))
-    return bare | {s: imported(module, (*fix.edits, *together[fix]), test) for s, fix in fixes.items()}
+    return bare | {s: imported(module, (*fix.edits, *together[fix], *needed), test) for s, fix in fixes.items()}
 
 
 def device_argument(call: ast.Call) -> ast.expr | None:

@@ -10,6 +10,7 @@ from tools.edits import Edit, Fix
 from tools.imports import new_import
 from tools.module import Module, fact, parameters
 from tools.names import Names
+from tools.older import ACCELERATOR, is_for_older
 from tools.source import SourceFile
 
 AVAILABLE = "torch.accelerator.is_available"
@@ -176,14 +177,70 @@ def parenthesised(module: Module, node: ast.expr, text: str) -> str:
 
 
 def device_type_expression(module: Module, quote: str = '"') -> str:
-    """The expression for the type of the accelerator in use, or the CPU's."""
-    return f"{spell(module, CURRENT)}().type if {spell(module, AVAILABLE)}() else {quote}cpu{quote}"
+    """The expression for the type of the accelerator in use, or the CPU's.
+
+    Where the repository is for releases without ``torch.accelerator`` too, those choose between CUDA and the CPU.
+    """
+    return " ".join(_device_type_parts(module, quote))
+
+
+def _device_type_parts(module: Module, quote: str) -> tuple[str, str, str]:
+    current, available = f"{spell(module, CURRENT)}().type", f"{spell(module, AVAILABLE)}()"
+    cpu, cuda = f"{quote}cpu{quote}", f"{quote}cuda{quote}"
+    if not is_for_older(module):
+        return current, f"if {available}", f"else {cpu}"
+    known = f"hasattr({spell(module, 'torch')}, {quote}accelerator{quote})"
+    return current, f"if {known} and {available}", f"else ({cuda} if {cuda_test(module)} else {cpu})"
 
 
 _RESOLVED = (
-    r"(?:{torch}\.device\()?{torch}\.accelerator\.current_accelerator\(\)\.type "
-    r"if {torch}\.accelerator\.is_available\(\) else [\"']cpu[\"']\)?"
+    r"(?:{torch}\.device\( ?)?{torch}\.accelerator\.current_accelerator\(\)\.type "
+    r"if (?:hasattr\({torch}, [\"']accelerator[\"']\) and )?{torch}\.accelerator\.is_available\(\) "
+    r"else (?:[\"']cpu[\"']|\([\"']cuda[\"'] if {torch}\.cuda\.is_available\(\) else [\"']cpu[\"']\))(?: ?\))?"
 )
+
+
+def accelerator_test(module: Module, node: ast.AST) -> tuple[str, list[Edit]]:
+    """A test that holds where the program has an accelerator, and the edits that it needs."""
+    if not is_for_older(module):
+        return f"{spell(module, AVAILABLE)}()", import_edits(module)
+    name, edits = device_type(module, node)
+    return f'{_operand(name)} != "cpu"', edits
+
+
+def ask_accelerator(module: Module, call: ast.Call) -> list[Edit]:
+    """Edits that make a call of ``torch.cuda.is_available`` ask for any accelerator."""
+    if not is_for_older(module):
+        return [module.replace(call.func, spell(module, AVAILABLE)), *import_edits(module)]
+    name, edits = device_type(module, call)
+    parent = module.parent(call)
+    if isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not):
+        return [module.replace(parent, f'{_operand(name)} == "cpu"'), *edits]
+    test = f'{_operand(name)} != "cpu"'
+    return [module.replace(call, f"({test})" if isinstance(parent, ast.Compare | ast.Attribute) else test), *edits]
+
+
+def off_cuda(
+    module: Module, call: ast.expr, text: str, release: tuple[int, int] = ACCELERATOR
+) -> tuple[str, list[Edit]]:
+    """What takes the place of a call of ``torch.cuda``: ``text``, or both where a release may lack what it calls.
+
+    Args:
+        module: the file.
+        call: the call.
+        text: what does the same through ``torch.accelerator``.
+        release: the first one that has it.
+    """
+    if not is_for_older(module, release):
+        return text, import_edits(module)
+    name, edits = device_type(module, call)
+    return parenthesised(
+        module, call, f'{text} if {_operand(name)} not in ("cpu", "cuda") else {module.text(call)}'
+    ), edits
+
+
+def _operand(name: str) -> str:
+    return f"({name})" if " if " in name else name
 
 
 @fact
@@ -191,12 +248,15 @@ def resolved_variables(module: Module) -> dict[str, ast.Assign]:
     """Module-level variables that hold the resolved device (or its type) and are assigned once in the whole file."""
     torch = re.escape(module.names.spelling("torch") or "torch")
     pattern = re.compile(_RESOLVED.replace("{torch}", torch))
+
+    def resolves(value: ast.expr) -> bool:
+        return pattern.fullmatch(re.sub(r"\s+", " ", module.text(value))) is not None
+
     found = {}
     for statement in module.tree.body:
         if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
             target = statement.targets[0]
-            resolves = isinstance(target, ast.Name) and pattern.fullmatch(module.text(statement.value))
-            if isinstance(target, ast.Name) and resolves and _bound_once(module, target.id):
+            if isinstance(target, ast.Name) and resolves(statement.value) and _bound_once(module, target.id):
                 found[target.id] = statement
     return found
 
@@ -287,6 +347,10 @@ def _constant(module: Module, after: Sequence[ast.stmt] | None) -> tuple[str, li
     text = module.source.text
     name = next(constant for constant in _CONSTANTS if constant not in text)
     line = f"{name} = {device_type_expression(module)}"
+    if is_for_older(module):
+        inner = f"{module.source.newline}    "
+        parts = _device_type_parts(module, '"')
+        line = f"{name} = ({inner}{inner.join(parts)}{module.source.newline})"
     leading = after or header(module)
     if module.names.spelling("torch") is not None:
         return name, [insert_after(module, leading, line, blank=True)]

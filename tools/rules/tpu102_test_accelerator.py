@@ -20,9 +20,8 @@ from tools.guards import (
 )
 from tools.literals import placements
 from tools.module import Module
-from tools.rewrite import AVAILABLE, import_edits, spell
+from tools.rewrite import ask_accelerator
 from tools.rules.base import Invalid, Match, PythonRule
-
 
 _ONLY_CUDA = (
     "what this test guards also needs CUDA itself (its own API, or a library for it); "
@@ -119,8 +118,7 @@ class TestAccelerator(PythonRule):
                 continue
             guarded = [near for far, near in _guarded(module, call) if _within(module, far, places)]
             if guarded and not any(needs_cuda(module, region) for region in guarded):
-                edit = module.replace(call.func, spell(module, AVAILABLE))
-                yield Match(*module.span(call), fix=Fix((edit, *import_edits(module))))
+                yield Match(*module.span(call), fix=Fix(tuple(ask_accelerator(module, call))))
             elif guarded:
                 yield Match(*module.span(call), grade=Grade.ADVICE, note=_ONLY_CUDA)
         for call in module.nodes(ast.Call):

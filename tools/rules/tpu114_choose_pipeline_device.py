@@ -5,10 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from tools.calls import device_type_operand
 from tools.cuda_calls import imported
+from tools.edits import Fix
 from tools.guards import dotted, on_cuda_path
 from tools.literals import DEVICE_WORD
 from tools.module import Module
+from tools.older import is_for_older
 from tools.rewrite import CUDA_AVAILABLE, CURRENT, spell
 from tools.rules.base import Invalid, Match, PythonRule
 
@@ -47,8 +50,14 @@ class ChoosePipelineDevice(PythonRule):
                 continue
             if _number(choice.body) == 0 and _number(choice.orelse) == -1 and _is_device(module, choice):
                 if not on_cuda_path(module, choice):
-                    edit = module.replace(choice.orelse, f"({spell(module, CURRENT)}() or -1)")
-                    yield Match(*module.span(choice), fix=imported(module, [edit], CURRENT))
+                    yield Match(*module.span(choice), fix=_fix(module, choice))
+
+
+def _fix(module: Module, choice: ast.IfExp) -> Fix:
+    if not is_for_older(module):
+        return imported(module, [module.replace(choice.orelse, f"({spell(module, CURRENT)}() or -1)")], CURRENT)
+    name, edits = device_type_operand(module, choice)
+    return Fix((module.replace(choice.orelse, f'({name} if {name} != "cpu" else -1)'), *edits))
 
 
 def _number(node: ast.expr) -> int | None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.cuda_calls import calls, guarded, imported, statement_of
+from tools.cuda_calls import calls, guarded, statement_of
 from tools.device_tests import needs_cuda
+from tools.edits import Fix
 from tools.findings import Grade
 from tools.module import Module
-from tools.rewrite import spell
+from tools.rewrite import off_cuda, spell
 from tools.rules.base import Invalid, Match, PythonRule
 
 _INDEX = "torch.accelerator.current_device_index"
@@ -68,7 +69,9 @@ class QueryCurrentDevice(PythonRule):
             if statement is not None:
                 fix = guarded(module, [statement])[statement]
             else:
-                fix = imported(module, [module.replace(call.func, spell(module, _INDEX))], _INDEX)
+                arguments = module.source.text[module.span(call.func)[1] : module.span(call)[1]]
+                text, edits = off_cuda(module, call, f"{spell(module, _INDEX)}{arguments}", (2, 8))
+                fix = Fix((module.replace(call, text), *edits))
             yield Match(*module.span(call), fix=fix)
 
 

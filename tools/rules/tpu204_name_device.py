@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tools.cuda_calls import calls, elsewhere
+from tools.edits import Fix
 from tools.module import Module
-from tools.rewrite import CURRENT, spell
+from tools.older import is_for_older
+from tools.rewrite import CURRENT, device_type, spell
 from tools.rules.base import Invalid, Match, PythonRule
 
 
@@ -40,4 +42,11 @@ class NameDevice(PythonRule):
     def check(self, module: Module) -> Iterator[Match]:
         """Yields calls of ``get_device_name`` off the CUDA-only path."""
         for call, _ in calls(module, {"get_device_name"}):
-            yield Match(*module.span(call), fix=elsewhere(module, call, f"str({spell(module, CURRENT)}())", CURRENT))
+            if is_for_older(module):
+                name, edits = device_type(module, call)
+                fix = elsewhere(module, call, name)
+                yield Match(*module.span(call), fix=Fix((*fix.edits, *edits)))
+            else:
+                yield Match(
+                    *module.span(call), fix=elsewhere(module, call, f"str({spell(module, CURRENT)}())", CURRENT)
+                )

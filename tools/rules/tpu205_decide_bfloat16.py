@@ -9,7 +9,7 @@ from tools.cuda_calls import every_use, imported
 from tools.edits import Fix
 from tools.guards import on_cuda_path
 from tools.module import Module
-from tools.rewrite import AVAILABLE, CUDA_AVAILABLE, spell
+from tools.rewrite import CUDA_AVAILABLE, accelerator_test, spell
 from tools.rules.base import Invalid, Match, PythonRule
 
 _NAMES = ("is_bf16_supported", "get_device_capability")
@@ -113,7 +113,8 @@ def _about_bfloat16(module: Module, comparison: ast.Compare) -> bool:
 
 def _fix(module: Module, question: ast.expr) -> Fix:
     asked = module.text(question.values[1] if isinstance(question, ast.BoolOp) else question)
-    text = f"{spell(module, AVAILABLE)}() and (not {spell(module, CUDA_AVAILABLE)}() or {asked})"
+    test, edits = accelerator_test(module, question)
+    text = f"{test} and (not {spell(module, CUDA_AVAILABLE)}() or {asked})"
     if isinstance(module.parent(question), ast.UnaryOp | ast.BoolOp | ast.Compare | ast.Attribute | ast.Tuple):
         text = f"({text})"
-    return imported(module, [module.replace(question, text)], AVAILABLE, CUDA_AVAILABLE)
+    return imported(module, [module.replace(question, text), *edits], CUDA_AVAILABLE)

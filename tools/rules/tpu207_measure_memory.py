@@ -20,9 +20,12 @@ from tools.cuda_calls import (
 from tools.edits import Edit, Fix
 from tools.findings import Grade
 from tools.module import Module
-from tools.rewrite import AVAILABLE, alone, parenthesised, spell
+from tools.older import is_for_older
+from tools.rewrite import AVAILABLE, alone, cuda_test, off_cuda, parenthesised, spell
 from tools.rules.base import Invalid, Match, PythonRule
 
+_MEASURES = (2, 9)
+"""The first release whose ``torch.accelerator`` measures memory."""
 _TWIN = {
     "memory_cached": "memory_reserved",
     "max_memory_cached": "max_memory_reserved",
@@ -97,7 +100,7 @@ class MeasureMemory(PythonRule):
         for call, name in found:
             statement = statement_of(module, call)
             if statement is not None and is_portable(device_argument(call)) and name != "mem_get_info":
-                inner[statement] = [module.replace(call, _twin(module, call, name))]
+                inner[statement] = [module.replace(call, _reset(module, call, name))]
         again = _repeated(module, inner)
         fixes = guarded(module, [s for s in inner if s not in again], AVAILABLE, inner) | again
         for call, name in found:
@@ -108,7 +111,8 @@ class MeasureMemory(PythonRule):
             elif fix is None and not is_portable(device_argument(call)) and statement_of(module, call):
                 fix = guarded(module, [module.statement(call)])[module.statement(call)]
             elif fix is None and is_portable(device_argument(call)):
-                fix = imported(module, [module.replace(call, _measured(module, call, name))], AVAILABLE)
+                text, edits = _measured(module, call, name)
+                fix = imported(module, [module.replace(call, text), *edits], AVAILABLE)
             advice = None if fix else Grade.ADVICE
             yield Match(*module.span(call), fix=fix, grade=advice, note=None if fix else _NOTE)
 
@@ -125,11 +129,20 @@ def _repeated(module: Module, inner: dict[ast.stmt, list[Edit]]) -> dict[ast.stm
     return found
 
 
-def _measured(module: Module, call: ast.Call, name: str) -> str:
+def _measured(module: Module, call: ast.Call, name: str) -> tuple[str, list[Edit]]:
     twin = _twin(module, call, name)
+    if is_for_older(module, _MEASURES):
+        return off_cuda(module, call, twin, _MEASURES)
     if on_accelerator_path(module, call):
+        return twin, []
+    return parenthesised(module, call, f"{twin} if {spell(module, AVAILABLE)}() else 0"), []
+
+
+def _reset(module: Module, call: ast.Call, name: str) -> str:
+    twin = _twin(module, call, name)
+    if not is_for_older(module, _MEASURES):
         return twin
-    return parenthesised(module, call, f"{twin} if {spell(module, AVAILABLE)}() else 0")
+    return f"{module.text(call)} if {cuda_test(module)} else {twin}"
 
 
 def _twin(module: Module, call: ast.Call, name: str) -> str:

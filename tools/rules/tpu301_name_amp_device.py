@@ -11,6 +11,7 @@ from tools.edits import Edit, Fix
 from tools.findings import Grade
 from tools.guards import on_cuda_path
 from tools.module import Module, keyword
+from tools.older import AMP, is_for_older
 from tools.rewrite import import_edits, spell
 from tools.rules.base import Invalid, Match, PythonRule
 
@@ -125,6 +126,8 @@ class NameAmpDevice(PythonRule):
         for use in uses:
             start, end = module.span(use)
             edits = renames[id(use)]
+            if edits is None and _OLD[module.qualify(use) or ""] == "GradScaler" and is_for_older(module, AMP):
+                continue  # its twin came late; TPU303 disables it as it is
             if edits is None:
                 yield Match(start, end, grade=Grade.ADVICE, note="used without a call; write the device in by hand")
             else:
@@ -133,6 +136,8 @@ class NameAmpDevice(PythonRule):
     def _arguments(self, module: Module, use: ast.expr) -> list[Edit] | None:
         """What naming the device changes at one use besides the name, None where it cannot be named."""
         name = _OLD[module.qualify(use) or ""]
+        if name != "autocast" and is_for_older(module, AMP):
+            return None
         parent = module.parent(use)
         if isinstance(parent, ast.Call) and parent.func is use:
             return _call_edits(module, parent, name)

@@ -6,10 +6,12 @@ import ast
 import re
 from collections.abc import Iterator
 
+from tools.calls import device_type_operand
 from tools.edits import Edit, Fix
 from tools.guards import availability_calls, dotted, is_cuda_test, on_cuda_path
 from tools.module import Module, string
-from tools.rewrite import AVAILABLE, cuda_test, device, parenthesised, spell
+from tools.older import is_for_older
+from tools.rewrite import ask_accelerator, cuda_test, device, parenthesised, spell
 from tools.rules.base import Invalid, Match, PythonRule
 
 _DEFAULT = "torch.distributed.get_default_backend_for_device"
@@ -127,7 +129,7 @@ def _nccl(module: Module, literal: ast.expr, text: str) -> tuple[ast.expr, list[
                 return choice, _default(module, choice, subject)
             calls = availability_calls(module, choice.test)
             if calls and is_cuda_test(module, choice.test, flags=False):
-                widened = [module.replace(c.func, spell(module, AVAILABLE)) for c in calls]
+                widened = [edit for c in calls for edit in ask_accelerator(module, c)]
                 return choice, [*_default(module, literal, ""), *widened]
     if _means_backend(module, literal) and not on_cuda_path(module, literal):
         return literal, _edits(module, literal, text)
@@ -142,7 +144,18 @@ def _gloo(module: Module, literal: ast.expr) -> list[Edit]:
 def _default(module: Module, place: ast.expr, subject: str) -> list[Edit]:
     """Puts the default backend in a place: that of the device ``subject`` names, or of the resolved one."""
     name, edits = (subject, []) if subject else device(module, place)
-    return [module.replace(place, f"{spell(module, _DEFAULT)}({name})"), *edits]
+    found, more = _backend_of(module, place, name)
+    return [module.replace(place, found), *edits, *more]
+
+
+def _backend_of(module: Module, place: ast.expr, name: str) -> tuple[str, list[Edit]]:
+    """The backend for a device as text; a PyTorch that cannot tell is asked for CUDA's and the CPU's only."""
+    text = f"{spell(module, _DEFAULT)}({name})"
+    if not is_for_older(module):
+        return text, []
+    kind, edits = device_type_operand(module, place)
+    known = f'"nccl" if {kind} == "cuda" else "gloo" if {kind} == "cpu" else {text}'
+    return parenthesised(module, place, known), edits
 
 
 def _asked(module: Module, test: ast.expr) -> str | None:
@@ -222,7 +235,8 @@ def _is_argument(call: ast.Call, value: ast.expr) -> bool:
 
 def _edits(module: Module, choice: ast.expr, text: str) -> list[Edit]:
     name, edits = device(module, choice)
-    found = f"{spell(module, _DEFAULT)}({name})"
+    found, more = _backend_of(module, choice, name)
+    edits = [*edits, *more]
     if ":" in text and string(choice) is not None:
         found = f"{module.text(choice)} if {cuda_test(module)} else {found}"
         return [module.replace(choice, parenthesised(module, choice, found)), *edits]

@@ -9,6 +9,7 @@ from tools.calls import argument, only_if
 from tools.edits import Edit, Fix
 from tools.guards import is_cuda_test, on_cuda_path
 from tools.module import Module, string
+from tools.older import is_for_older
 from tools.rewrite import CURRENT, cuda_test, device_type, import_edits, spell
 from tools.rules.base import Invalid, Match, PythonRule
 
@@ -89,6 +90,9 @@ def _sharded(module: Module, call: ast.Call) -> list[Edit]:
     given = argument(call, "device_id")
     if given is None or not _is_index(module, given):
         return []
+    if is_for_older(module):
+        name, edits = device_type(module, call)
+        return [only_if(module, call, given, cuda_test(module), f"{spell(module, 'torch.device')}({name})"), *edits]
     return [only_if(module, call, given, cuda_test(module), f"{spell(module, CURRENT)}()"), *import_edits(module)]
 
 
