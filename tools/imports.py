@@ -71,22 +71,14 @@ def _name(statement: Import) -> str:
 def _into(source: SourceFile, group: list[Import], package: str, line: str) -> Edit:
     """Into a group: where its order wants it, or at its end (for a mixed group: of its part) where it has no order."""
     part = [s for s in group if _kind(s) == _kind_of(package)]
-    for key in (_plain_first, _by_name):
-        keys = [key(isinstance(s, ast.ImportFrom), _name(s)) for s in part]
+    for plain_first in (True, False):
+        keys = [(plain_first and isinstance(s, ast.ImportFrom), _name(s).lower()) for s in part]
         if all(first <= second for first, second in pairwise(keys)):
-            later = next((s for s, k in zip(part, keys, strict=True) if k > key(False, package)), None)
+            later = next((s for s, k in zip(part, keys, strict=True) if k > (False, package)), None)
             if later is not None:
                 return _before(source, later, f"{line}{source.newline}")
             break
     return _after(source, part[-1], f"{source.newline}{line}")
-
-
-def _plain_first(is_from: bool, name: str) -> tuple[int, str]:
-    return int(is_from), name.lower()
-
-
-def _by_name(is_from: bool, name: str) -> tuple[int, str]:
-    return 0, name.lower()
 
 
 def _before(source: SourceFile, statement: ast.stmt, text: str) -> Edit:

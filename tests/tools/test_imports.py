@@ -23,24 +23,28 @@ def with_import(text: str, package: str) -> str:
     return text[: edit.start] + edit.replacement + text[edit.end :]
 
 
+NP, NN, PATH = "import numpy as np\n", "from torch import nn\n", "from pathlib import Path\n"
+FUTURE = "from __future__ import annotations\n\n"
+
+
 @pytest.mark.parametrize(
     ("package", "before", "after"),
     [
-        ("torch", "import numpy as np\nfrom PIL import Image\n", "import numpy as np\nimport torch\nfrom PIL import Image\n"),
-        ("torch", "from torch import nn\nfrom torch.optim import SGD\n", "import torch\nfrom torch import nn\nfrom torch.optim import SGD\n"),
+        ("torch", f"{NP}from PIL import Image\n", f"{NP}import torch\nfrom PIL import Image\n"),
+        ("torch", f"{NN}from torch.optim import SGD\n", f"import torch\n{NN}from torch.optim import SGD\n"),
         ("torch", "import os\n\nfrom . import nn\n", "import os\n\nimport torch\n\nfrom . import nn\n"),
         ("torch", "from . import nn\n", "import torch\n\nfrom . import nn\n"),
         ("torch", "import os\nx = 1\n", "import os\n\nimport torch\nx = 1\n"),
-        ("torch", "from __future__ import annotations\n\nx = 1\n", "from __future__ import annotations\n\nimport torch\n\nx = 1\n"),
+        ("torch", f"{FUTURE}x = 1\n", f"{FUTURE}import torch\n\nx = 1\n"),
         ("torch", "import z\nimport a\nf()\n", "import z\nimport a\nimport torch\nf()\n"),
         ("torch", "import z\nimport a  # why\n", "import z\nimport a  # why\nimport torch\n"),
         ("torch", "import a\nfrom c import d\nimport u\n", "import a\nfrom c import d\nimport torch\nimport u\n"),
         ("torch", "import a\r\nimport u\r\n", "import a\r\nimport torch\r\nimport u\r\n"),
         ("contextlib", '"""D."""\n\nimport torch\n', '"""D."""\n\nimport contextlib\n\nimport torch\n'),
-        ("contextlib", "import inspect\nfrom pathlib import Path\n\nimport torch\n", "import contextlib\nimport inspect\nfrom pathlib import Path\n\nimport torch\n"),
-        ("contextlib", "import argparse\nimport inspect\nimport torch\n", "import argparse\nimport contextlib\nimport inspect\nimport torch\n"),
+        ("contextlib", f"import os\n{PATH}\nimport a\n", f"import contextlib\nimport os\n{PATH}\nimport a\n"),
+        ("contextlib", "import ast\nimport os\nimport a\n", "import ast\nimport contextlib\nimport os\nimport a\n"),
     ],
-)  # fmt: skip
+)
 def test_new_import_is_sorted_as_the_file_is(package: str, before: str, after: str) -> None:
     assert with_import(before, package) == after
 

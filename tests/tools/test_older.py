@@ -91,7 +91,8 @@ def test_what_a_repository_says(texts: dict[str, bytes], older: bool) -> None:
         ),
         (
             "n = torch.cuda.device_count()\n",
-            f'\n{TOP}n = torch.accelerator.device_count() if DEVICE_TYPE not in ("cpu", "cuda") else torch.cuda.device_count()\n',
+            f"\n{TOP}n = torch.accelerator.device_count() "
+            'if DEVICE_TYPE not in ("cpu", "cuda") else torch.cuda.device_count()\n',
         ),
         (
             "torch.cuda.synchronize()\n",
