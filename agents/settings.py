@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from agents.state import Request, Settings
 from tools.errors import UserError
+from tools.setting_errors import REMEDY, explain
 from tools.settings import ScanSettings
 
 FILE = "torchtpu.toml"
@@ -31,7 +32,7 @@ def parse_size(text: str) -> int:
 class Limits(BaseModel):
     """The `[limits]` table."""
 
-    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+    model_config = ConfigDict(extra="forbid", populate_by_name=True, strict=True)
 
     steps: int | None = Field(default=None, ge=0)
     timeout: float | None = Field(default=None, gt=0)
@@ -84,15 +85,15 @@ def read(root: Path) -> RepositoryFile:
     path = root / FILE
     if not path.is_file() or path.is_symlink():
         return RepositoryFile()
-    remedy = "See docs/settings.md for what it may contain."
     try:
-        return RepositoryFile.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"{FILE} is not valid TOML: {error}", remedy) from error
+        text = path.read_text(encoding="utf-8")
+        values = tomllib.loads(text)
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"{FILE} is not valid TOML: {error}", REMEDY) from error
+    try:
+        return RepositoryFile.model_validate(values)
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise UserError(f"{FILE}: {place}: {first['msg']}", remedy) from error
+        raise explain(FILE, text, error, RepositoryFile) from error
 
 
 def combine(request: Request, file: RepositoryFile) -> Settings:

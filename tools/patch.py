@@ -8,12 +8,11 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
+from tools.choice import choose
 from tools.engine import examine, fix, reads, without_collector
 from tools.findings import Finding, Skipped
 from tools.project import Project
-from tools.rules import selected
 from tools.rules.base import Rule
-from tools.settings import read_settings
 from tools.source import Unreadable
 
 MAX_ROUNDS = 6
@@ -52,12 +51,11 @@ def patch_steps(
         ignore: rule ids or prefixes to leave out.
 
     Raises:
-        ValueError: if a code matches no rule.
+        UnknownRule: if a code matches no rule.
         UserError: if the folder's `torchtpu.toml` cannot be used.
         Unreadable: if a file disappears meanwhile.
     """
-    settings = read_settings(root).with_codes(select, ignore)
-    rules = selected(settings.select, settings.ignore)
+    settings, rules = choose(root, select, ignore)
     for _ in range(MAX_ROUNDS):
         changed = False
         pending = _Pending(Project(root, settings), rules)

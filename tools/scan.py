@@ -8,12 +8,12 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from tools.choice import choose
 from tools.engine import applicable, examine, finding, is_python, reads, without_collector
 from tools.findings import Finding, ScanResult, Skipped
 from tools.project import Project
 from tools.rules import selected
 from tools.rules.base import Rule
-from tools.settings import read_settings
 from tools.source import Unreadable
 
 Progress = Callable[[int, int], None]
@@ -43,14 +43,13 @@ def scan(
         Findings sorted by path and position; files that could not be examined are listed with the reason.
 
     Raises:
-        ValueError: if a code in ``select`` or ``ignore`` matches no rule.
+        UnknownRule: if a code in ``select`` or ``ignore`` matches no rule.
         NotADirectoryError: if ``root`` is no folder.
         UserError: if its `torchtpu.toml` cannot be used.
     """
     if not root.is_dir():
         raise NotADirectoryError(f"{root} is not a folder")
-    settings = read_settings(root).with_codes(select, ignore)
-    rules = selected(settings.select, settings.ignore)
+    settings, rules = choose(root, select, ignore)
     project = Project(root, settings)
     paths = [path for path in project.paths if reads(path, rules)]
     result = ScanResult(root=str(root))

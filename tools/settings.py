@@ -10,6 +10,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tools.errors import UserError
+from tools.setting_errors import explain
 
 FILE = "torchtpu.toml"
 
@@ -62,7 +63,8 @@ def read_settings(root: Path) -> ScanSettings:
         UserError: if the file is not TOML, or the table says something unknown.
     """
     try:
-        table = tomllib.loads((root / FILE).read_text(encoding="utf-8")).get("scan", {})
+        text = (root / FILE).read_text(encoding="utf-8")
+        table = tomllib.loads(text).get("scan", {})
     except (FileNotFoundError, NotADirectoryError):
         return ScanSettings()
     except (OSError, ValueError) as error:
@@ -70,6 +72,4 @@ def read_settings(root: Path) -> ScanSettings:
     try:
         return ScanSettings.model_validate(table)
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise UserError(f"{FILE}: [scan] {place}: {first['msg']}") from error
+        raise explain(FILE, text, error, ScanSettings, "scan") from error

@@ -10,7 +10,7 @@ import typer
 from agents.cli import options
 from agents.cli.common import console, guarded
 from agents.cli.output import echo, print_json
-from tools.errors import Exit, UserError
+from tools.errors import Exit
 
 app = typer.Typer(help="List the rules, or show one with its cases.", no_args_is_help=True)
 
@@ -45,11 +45,11 @@ def show_rule(
     json_output: options.Json = False,
 ) -> Exit | None:
     """Show what one rule finds, why, what it does not cover, and an example."""
-    from tools.rules import all_rules
+    from tools.rules import UnknownRule, all_rules
 
-    rule = next((r for r in all_rules() if rule_id.upper() == r.ID), None)
+    rule = next((r for r in all_rules() if rule_id.upper() in (r.ID, r.NAME.upper())), None)
     if rule is None:
-        raise UserError(f"There is no rule {rule_id}.", "List them with: torchtpu-agent rules list")
+        raise UnknownRule(rule_id)
     text = inspect.cleandoc(type(rule).__doc__ or "")
     cases = [{"before": case.text, "after": case.fixed} for case in rule.INVALID]
     if json_output:

@@ -45,10 +45,7 @@ def scan(
         raise UserError(f"There is no folder {path}.", "Name the folder that holds the code.")
     file = settings.read(path)
     chosen_rules, left_out = commas(select) or file.select, [*commas(ignore), *file.ignore]
-    try:
-        result = examine(path, select=chosen_rules, ignore=left_out, jobs=jobs or os.cpu_count() or 1)
-    except ValueError as error:
-        raise UserError(str(error)) from error
+    result = examine(path, select=chosen_rules, ignore=left_out, jobs=jobs or os.cpu_count() or 1)
     _write(render(result, chosen.value), output)
     serious = any(finding.grade is not Grade.ADVICE for finding in result.findings)
     return Exit.FAILED if serious and not exit_zero else None

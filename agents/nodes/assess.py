@@ -12,7 +12,6 @@ from agents.reach import Reach
 from agents.runs import write_whole
 from agents.state import Assessment, Entry, State
 from agents.wording import amount
-from tools.errors import UserError
 from tools.findings import Grade, ScanResult
 from tools.scan import scan
 
@@ -37,10 +36,7 @@ def _scan(state: State, context: Context) -> ScanResult:
     def tell(done: int, total: int) -> None:
         context.progress.working("assess", f"{done} of {amount(total, 'file')}")
 
-    try:
-        return scan(context.root(state), select=state.settings.select, ignore=state.settings.ignore, on_progress=tell)
-    except ValueError as error:
-        raise UserError(str(error), "List the rules with: torchtpu-agent rules list") from error
+    return scan(context.root(state), select=state.settings.select, ignore=state.settings.ignore, on_progress=tell)
 
 
 def count(result: ScanResult) -> Assessment:

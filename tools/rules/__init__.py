@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import pkgutil
+import re
 from collections.abc import Sequence
 from functools import cache
 
+from tools.errors import UserError
 from tools.rules.base import Rule
 
 
@@ -37,15 +40,41 @@ def all_rules() -> tuple[Rule, ...]:
     return tuple(found)
 
 
+_ID = re.compile(r"TPU\d+")
+
+
+class UnknownRule(UserError, ValueError):
+    """No rule's id is, or begins with, what was asked for.
+
+    Args:
+        code: What was asked for.
+    """
+
+    def __init__(self, code: str) -> None:
+        meant = likely(code)
+        guess = f"; did you mean {meant.ID} ({meant.NAME})?" if meant else "."
+        super().__init__(f"There is no rule '{code}'{guess}", "List them with: torchtpu-agent rules list")
+        self.code = code
+
+
+def likely(code: str) -> Rule | None:
+    """The rule that was probably meant: by the case of its letters, or by its name; another number says nothing."""
+    if _ID.fullmatch(code):
+        return None
+    known = {word: rule for rule in all_rules() for word in (rule.ID, rule.NAME.upper())}
+    close = difflib.get_close_matches(code.upper().replace("_", "-"), known, n=1)
+    return known[close[0]] if close else None
+
+
 def selected(select: Sequence[str] = (), ignore: Sequence[str] = ()) -> list[Rule]:
     """The rules whose id starts with one of ``select`` (all if empty) and none of ``ignore``.
 
     Raises:
-        ValueError: if a code matches no rule.
+        UnknownRule: if a code matches no rule.
     """
     for code in (*select, *ignore):
         if not any(rule.ID.startswith(code) for rule in all_rules()):
-            raise ValueError(f"no rule is called {code!r}; `torchtpu-agent rules` lists them")
+            raise UnknownRule(code)
     return [
         rule
         for rule in all_rules()
