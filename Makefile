@@ -65,8 +65,7 @@ ecosystem: $(READY)  ## migrate pinned public repositories; SOURCES=folder with 
 docs: $(READY)  ## regenerate docs/rules.md and docs/cli.md
 	$(BIN)/python docs/generate.py
 
-# Needs pip-tools, which is installed apart so that the lock does not pin pip itself.
-lock:  ## remake the lock files from pyproject.toml
+lock:  ## remake the lock files from pyproject.toml (minutes: pip fetches what it has not cached)
 	$(BIN)/python requirements/lock.py
 
 clean:  ## remove what the commands above made

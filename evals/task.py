@@ -6,11 +6,12 @@ import shutil
 import tomllib
 from pathlib import Path
 
-from git import Actor, Repo
 from pydantic import BaseModel, ConfigDict
 
+from tools.git import run_git
+
 TASKS = Path(__file__).resolve().parent / "tasks"
-AUTHOR = Actor("Task", "task@example.invalid")
+AUTHOR = ("user.name=Task", "user.email=task@example.invalid")
 
 
 class Baseline(BaseModel):
@@ -60,10 +61,10 @@ class Task(BaseModel):
 
 def commit_all(folder: Path, message: str) -> str:
     """Make `folder` a git repository with one commit of everything in it; return the commit's id."""
-    with Repo.init(folder, initial_branch="main") as repo:
-        repo.git.add("--all")
-        repo.index.commit(message, author=AUTHOR, committer=AUTHOR)
-        return repo.head.commit.hexsha
+    run_git(folder, "init", "--quiet", "--template=", "--initial-branch=main", private=True)
+    run_git(folder, "add", "--all", private=True)
+    run_git(folder, "commit", "--quiet", "--allow-empty", "--message", message, private=True, config=AUTHOR)
+    return run_git(folder, "rev-parse", "HEAD", private=True).decode().strip()
 
 
 def load(name: str) -> Task:
