@@ -133,7 +133,7 @@ def compare_trees(trees: Trees, entry: str, folder: Path, tell: Callable[[str], 
         tell: Called with what is being done.
     """
     remove_tree(folder)
-    copies = {"original": folder / "original", "migrated": folder / "migrated"}
+    copies = {"original": folder / "trees" / "original", "migrated": folder / "trees" / "migrated"}
     command = commands.parse(entry)
     try:
         _lay_out(trees, copies, folder)
@@ -141,8 +141,7 @@ def compare_trees(trees: Trees, entry: str, folder: Path, tell: Callable[[str], 
     except UserError as error:
         output = verifier.impossible(entry, f"{error.message} {error.remedy}".strip())
     finally:
-        for copy in copies.values():
-            remove_tree(copy)
+        remove_tree(folder / "trees")
     folder.mkdir(parents=True, exist_ok=True)
     write_whole(folder / "result.json", output.model_dump_json(indent=1))
     return output

@@ -99,16 +99,25 @@ def _first(one: Recording, other: Recording) -> str | None:
 def _first_scalar(one: Recording, other: Recording) -> str | None:
     losses = [str(loss.value) for loss in one.losses], [str(loss.value) for loss in other.losses]
     norms = [str(step.norm) for step in one.steps], [str(step.norm) for step in other.steps]
-    for what, (mine, theirs) in (("loss", losses), ("gradient norm", norms)):
-        if len(mine) != len(theirs):
-            return f"{len(mine)} values of {what} in one, {len(theirs)} in the other"
-        for number, (a, b) in enumerate(zip(mine, theirs, strict=True), 1):
+    for what, (values, others) in (("loss", losses), ("gradient norm", norms)):
+        if len(values) != len(others):
+            return f"{len(values)} values of {what} in one, {len(others)} in the other"
+        for number, (a, b) in enumerate(zip(values, others, strict=True), 1):
             if a != b:
                 return f"{what} number {number}: {a} and {b}"
+    return _first_state(one, other)
+
+
+def _first_state(one: Recording, other: Recording) -> str | None:
     for shot, seen in zip(one.snapshots, other.snapshots, strict=False):
-        for name, tensor in shot.parameters.items():
-            if name in seen.parameters and not tensor.same_bits(seen.parameters[name]):
-                return f"parameter {name} after step {shot.count}"
+        for what, mine, theirs in (
+            ("parameter", shot.parameters, seen.parameters),
+            ("buffer", shot.buffers, seen.buffers),
+            ("optimizer state", shot.memory, seen.memory),
+        ):
+            for name, tensor in mine.items():
+                if name not in theirs or not tensor.same_bits(theirs[name]):
+                    return f"{what} {name} after step {shot.count}"
     return None
 
 

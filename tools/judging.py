@@ -274,15 +274,12 @@ def _computes_the_same(comparisons: _Comparisons) -> StageVerdict:
             continue
         if not run.ended_well:
             return _no_longer_runs(run)
-        where = facts.told_apart(reference, own)
-        if where is None:
-            parts.append(f"in {name} bit for bit")
-            continue
         found: CompareOutput = getattr(comparisons, comparison)
         figures |= {f"{name}, {stage}": one for stage, one in found.figures.items()}
         if found.problems:
             return _changed(name, found, figures)
-        parts.append(f"in {name} within rounding (they first differ at {where})")
+        where = facts.told_apart(reference, own)
+        parts.append(f"in {name} bit for bit" if where is None else f"in {name} within rounding ({where} differs)")
     if not parts:
         return StageVerdict(stage="preserves", result="not run", reason="no run on the CPU could be compared")
     said = f"on the CPU the migrated program computes what the original does, {' and '.join(parts)}"

@@ -56,6 +56,8 @@ class VerifyRequest(BaseModel):
     idle_timeout: float | None = None
     memory: int | None = None
     sandbox: bool = True
+    reuse: Path | None = Field(default=None, description="scratch folder of an earlier comparison of the same original")
+    tests: bool = Field(default=True, description="run the repository's own tests too")
     on_device: bool = Field(default=True, description="False where the program is known not to run on the device")
 
 
@@ -130,7 +132,7 @@ def impossible(entry: str, reason: str) -> VerifyOutput:
 def _gather(work: _Work) -> Facts:
     facts = Facts(device=work.request.device)
     _compared_runs(work, facts)
-    if own_tests.has_tests(work.request.original):
+    if work.request.tests and own_tests.has_tests(work.request.original):
         facts.tests_before, facts.tests_after = work.tests("original"), work.tests("migrated")
     return facts
 
@@ -139,7 +141,7 @@ def _compared_runs(work: _Work, facts: Facts) -> None:
     facts.add(work.run(REFERENCE))
     if not facts.comparable:
         return
-    work.most_backwards = 2 * comparing.num_backwards(work.recording(REFERENCE)) + 10
+    work.most_backwards = 2 * comparing.num_backwards(facts.recording("reference")) + 10
     facts.add(work.run(AGAIN))
     if not facts.comparable:
         return
@@ -171,7 +173,18 @@ class _Work:
         _remove(self._folder)
 
     def run(self, plan: _Plan) -> VerifyRun:
-        """Makes one run in a fresh copy of its tree."""
+        """Makes one run in a fresh copy of its tree, or takes it from an earlier comparison."""
+        if plan.tree == "original" and (kept := self._kept(f"{plan.name}.json")) is not None:
+            return VerifyRun.model_validate_json(kept)
+        made = self._run(plan)
+        (self.request.scratch / f"{plan.name}.json").write_text(made.model_dump_json(indent=1))
+        return made
+
+    def _kept(self, name: str) -> bytes | None:
+        path = self.request.reuse / name if self.request.reuse else None
+        return path.read_bytes() if path is not None and path.is_file() else None
+
+    def _run(self, plan: _Plan) -> VerifyRun:
         recording = self.recording(plan)
         _remove(recording)
         recording.mkdir(parents=True)
@@ -199,15 +212,19 @@ class _Work:
     def tests(self, tree: Literal["original", "migrated"]) -> own_tests.TestsOutput:
         """Runs the tree's own tests on the CPU, in a fresh copy."""
         request = self.request
+        if tree == "original" and (kept := self._kept("tests-original.json")) is not None:
+            return own_tests.TestsOutput.model_validate_json(kept)
         self._lay_out(tree)
         self._tell(f"the repository's own tests, {tree}")
-        return own_tests.run_tests(
+        made = own_tests.run_tests(
             own_tests.TestsRequest(
                 cwd=self._folder / request.scope, writable=self._folder, python=request.python, env=self._paths(),
                 log=request.scratch / f"tests-{tree}.log", sandbox=request.sandbox,
                 timeout=min(request.timeout or TESTS_SECONDS, TESTS_SECONDS),
             )
         )  # fmt: skip
+        (request.scratch / f"tests-{tree}.json").write_text(made.model_dump_json(indent=1))
+        return made
 
     def _paths(self) -> dict[str, str]:
         paths = [str(self._folder / path) for path in self.request.import_paths]

@@ -164,6 +164,11 @@ def _statistics_move(sides: Sides) -> Iterator[Problem]:
         mine, theirs = _ends(sides.reference, optimizer), _ends(sides.candidate, optimizer)
         if mine is None or theirs is None:
             continue
+        gone = [name for name in mine[0].buffers if name not in theirs[0].buffers]
+        if gone:
+            said = f"the migrated program lacks the buffer {gone[0]}"
+            yield Problem(TRAINS, "statistics", said, gone[0], sides.place(gone[0].rpartition(".")[0]))
+            return
         seen = _moved(theirs, "buffers")
         still = [name for name in _moved(mine, "buffers") if name not in seen and name in theirs[0].buffers]
         if still:

@@ -1,0 +1,1 @@
+"""Puts the folder of the program on the path of its tests."""
