@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from torchtpu.proof import compare as comparing
+from torchtpu.proof import judge
 from torchtpu.proof.ratio import FLOAT32, LOW
 from torchtpu.proof.recording import Recording, read_folder
 
@@ -61,7 +61,7 @@ class CompareOutput(BaseModel):
 
 def compare(request: CompareRequest) -> CompareOutput:
     """Read the recordings and compare them."""
-    found = comparing.compare(
+    found = judge.compare(
         read_folder(request.reference),
         [read_folder(path) for path in request.units],
         read_folder(request.candidate),

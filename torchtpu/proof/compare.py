@@ -128,44 +128,6 @@ class Sides:
         return f"{name} ({kind}{f', called at {place}' if place else ''})"
 
 
-def compare(
-    reference: dict[str, Recording],
-    jitters: Sequence[dict[str, Recording]],
-    candidate: dict[str, Recording],
-    *,
-    scale: Scale,
-    strict: bool = True,
-    device: str | None = None,
-) -> Comparison:
-    """Compares all processes of two runs.
-
-    Args:
-        reference: Recordings of the original by process.
-        jitters: The runs that give the unit of error.
-        candidate: Recordings of the run that is judged.
-        scale: What counts as an error in the runs' precision.
-        strict: Compare structure too: calls, modes, schedules, ties.
-        device: Type of the device that the candidate should compute on, such as ``tpu``.
-    """
-    from torchtpu.proof.checks import forward, gradients, training
-
-    made = Comparison()
-    if strict and set(reference) != set(candidate):
-        said = f"{len(reference)} processes computed in the original, {len(candidate)} in the migrated program"
-        made.problems.append(Problem(FORWARD, "structure", said))
-    for process in sorted(set(reference) & set(candidate)):
-        near = [jitter[process] for jitter in jitters if process in jitter]
-        sides = Sides(reference[process], near, candidate[process], scale, strict, device)
-        for check in (forward.check, gradients.check, training.check):
-            found = check(sides, made.figures)
-            made.problems += [_of(problem, process) for problem in found]
-    return made
-
-
-def _of(problem: Problem, process: str) -> Problem:
-    return Problem(**{**asdict(problem), "process": process})
-
-
 def shown(ratio: float) -> str:
     """An error ratio as people read it."""
     return "infinite" if math.isinf(ratio) else f"{ratio:.3g}"
