@@ -220,8 +220,7 @@ def _start(info: DeviceInfo, numerics: Numerics, verbose: bool) -> None:
             bringup.start(info, numerics=numerics, verbose=verbose)
         else:
             _start_hardware()
-    except Exception as error:
-        # Whatever stopped it, the device must not be used as it is.
+    except Exception as error:  # whatever stopped it, the device must not be used as it is
         if isinstance(error, ModuleNotFoundError) and error.name in ("torch", "torch_tpu"):
             raise DeviceError(
                 f"{sys.executable} cannot import the backend ({error})",

@@ -190,6 +190,24 @@ def _flags(have: packages.Installed) -> Check:
     return Check("xla flags", "ok", " ".join(flags) or "none set")
 
 
+def _metadata(have: packages.Installed) -> Check:
+    if "torch_tpu" not in have.versions or hardware.find_chips().usable or hardware.on_google_cloud():
+        return Check("metadata server", "ok", "not asked in vain")
+    if os.environ.get("TPU_SKIP_MDS_QUERY", "0").lower() not in ("", "0", "false"):
+        return Check("metadata server", "ok", "TPU_SKIP_MDS_QUERY is set: it is not asked")
+    if os.environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD", "1") != "1":
+        return Check("metadata server", "ok", "TORCH_DEVICE_BACKEND_AUTOLOAD is off: torch does not load torch_tpu")
+    detail = (
+        "`import torch` loads torch_tpu; without a TPU and outside Google Cloud the first backward(), on the CPU too,"
+        " then waits minutes for a metadata server"
+    )
+    repair = (
+        "export TPU_SKIP_MDS_QUERY=1 for your own programs, or TORCH_DEVICE_BACKEND_AUTOLOAD=0 for those that need"
+        " no TPU; the commands of torchtpu-agent set it for theirs"
+    )
+    return Check("metadata server", "warn", detail, repair)
+
+
 def _device(have: packages.Installed) -> tuple[Check, device.DeviceInfo | None]:
     try:
         info = device.choose(python=have.python)
@@ -238,6 +256,7 @@ _LOOKS: tuple[Callable[[packages.Installed], Check], ...] = (
     _pjrt,
     _bubblewrap,
     _flags,
+    _metadata,
 )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 PCI_DEVICES = Path("/sys/bus/pci/devices")
 VFIO = Path("/dev/vfio")
+PRODUCT = Path("/sys/class/dmi/id/product_name")
 GOOGLE_VENDOR = "0x1ae0"
 
 # PCI device ids that torch_tpu 0.2.0 accepts (its `_internal/utils/hardware.py`).
@@ -32,6 +33,15 @@ class Chips:
     generation: str | None
     usable: int
     present: int
+
+
+def on_google_cloud(product: Path | None = None) -> bool:
+    """Says whether this machine is one of Google Cloud's, where a metadata server answers.
+
+    Args:
+        product: File with the machine's product name; None takes the kernel's.
+    """
+    return _read(product or PRODUCT).startswith("Google")
 
 
 def _read(path: Path) -> str:

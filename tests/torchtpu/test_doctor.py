@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from torchtpu import doctor, packages
+from torchtpu import doctor, hardware, packages
 
 
 def by_name(checks):
@@ -95,3 +95,28 @@ def test_a_probe_that_hangs_is_ended(tmp_path):
     stuck = packages.Installed(script, "3.11.9", {}, {}, ())
     check = doctor._probe(stuck, doctor.device.choose("simulated"), seconds=1)
     assert check.status == "fail" and "within 1 s" in check.detail
+
+
+@pytest.mark.parametrize(
+    ("installed", "product", "variables", "status"),
+    [
+        (True, "Standard PC", {}, "warn"),
+        (True, "Standard PC", {"TPU_SKIP_MDS_QUERY": "1"}, "ok"),
+        (True, "Standard PC", {"TPU_SKIP_MDS_QUERY": "0"}, "warn"),
+        (True, "Standard PC", {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}, "ok"),
+        (True, "Standard PC", {"TORCH_DEVICE_BACKEND_AUTOLOAD": "1"}, "warn"),
+        (True, "Google Compute Engine", {}, "ok"),
+        (False, "Standard PC", {}, "ok"),
+    ],
+)
+def test_waiting_for_a_metadata_server_that_is_not_there(tmp_path, monkeypatch, installed, product, variables, status):
+    for name in ("TPU_SKIP_MDS_QUERY", "TORCH_DEVICE_BACKEND_AUTOLOAD"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    (tmp_path / "product").write_text(f"{product}\n")
+    monkeypatch.setattr(hardware, "PRODUCT", tmp_path / "product")
+    monkeypatch.setattr(hardware, "find_chips", lambda: hardware.Chips(None, 0, 0))
+    check = doctor._metadata(have(tmp_path, **({"torch_tpu": "0.2.0"} if installed else {})))
+    assert check.status == status
+    assert ("TPU_SKIP_MDS_QUERY=1" in check.repair) == (status == "warn")

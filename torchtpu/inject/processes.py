@@ -74,7 +74,7 @@ def _report_inside(process: Any) -> None:
     def reporting(*arguments: Any) -> Any:
         try:
             return function(*arguments)
-        except BaseException as error:
+        except BaseException as error:  # SystemExit and KeyboardInterrupt end a child too; it is raised again
             failures.report(error, role=_role)
             raise
 
@@ -99,7 +99,7 @@ def _hook_process(module: ModuleType) -> None:
         try:
             _report_inside(self)
             run(self)
-        except BaseException as error:
+        except BaseException as error:  # SystemExit and KeyboardInterrupt end a child too; it is raised again
             failures.report(error, role=_role)
             raise
 
