@@ -17,7 +17,9 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
 from agents.cli import app  # noqa: E402
+from tools.coverage import Answer, Row, answers, rows  # noqa: E402
 from tools.formats import scan_schema  # noqa: E402
+from tools.knowledge import entries  # noqa: E402
 from tools.rules import all_rules  # noqa: E402
 from tools.rules.base import Invalid, Rule, Valid  # noqa: E402
 
@@ -92,9 +94,61 @@ def _parameter(parameter: Any) -> str:
     return f"| {names} | {_cell(parameter.help or '')}{one_of} |"
 
 
+_FAMILIES = {
+    "A": "choice of the device", "B": "calls of torch.cuda", "C": "mixed precision", "D": "several processes",
+    "E": "checkpoints", "F": "libraries with CUDA kernels", "G": "data loading", "H": "random numbers", "I": "torch_xla",
+    "J": "shapes and hidden waits", "K": "wide types", "L": "operators", "M": "parameters and views", "N": "memory",
+    "O": "numbers", "P": "DataParallel", "Q": "torch.compile", "R": "torch_tpu itself",
+}  # fmt: skip
+
+
+def coverage_page() -> str:
+    """What goes wrong in the field, and what answers it: rules, knowledge entries, or a reason why nothing does."""
+    found = answers(HERE.parent / "tests")
+    count = {
+        "mended by a rule": sum(bool(answer.fixes) for answer in found),
+        "reported by a rule": sum(bool(answer.advises and not answer.fixes) for answer in found),
+        "named when a run fails": sum(
+            bool(answer.entries and not answer.fixes and not answer.advises) for answer in found
+        ),
+        "no goal": sum(bool(answer.non_goal) for answer in found),
+    }
+    lines = [
+        "# Coverage", "", MADE, "",
+        f"{len(found)} failures told in public, and what answers each: "
+        + ", ".join(f"{number} {what}" for what, number in count.items()) + ".",
+        "", "A rule in **bold** mends (some of its fixes are unsafe, see [Rules](rules.md)); another reports. An entry "
+        f"in *italics* is one of {len(entries())} in `prompts/knowledge/` and names the cause when a run fails. Rows "
+        "with a test of their own have a broken program, what becomes of it and, where a run can tell, a run of both.",
+        "",
+    ]  # fmt: skip
+    for letter, name in _FAMILIES.items():
+        lines += [f"## {letter}: {name}", "", "| row | what goes wrong | answered by | test |", "|---|---|---|---|"]
+        lines += [_row(rows()[a.row], a) for a in found if a.row[0] == letter]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _row(row: Row, answer: Answer) -> str:
+    links = " ".join(f"[{n}]({link})" for n, link in enumerate(row.links(), 1))
+    parts = [f"**[{rule}](rules.md#{rule.lower()})**" for rule in answer.fixes]
+    parts += [f"[{rule}](rules.md#{rule.lower()})" for rule in answer.advises]
+    parts += [f"*{entry}*" for entry in answer.entries]
+    answered = ", ".join(parts) or f"Non-goal: {answer.non_goal}"
+    tests = next(
+        (f"`{test}`" for test in answer.tests if test.startswith("test_rows_")), "cases of the rules and entries"
+    )
+    return f"| {answer.row} | {_cell(row.symptom)} {links} | {answered} | {tests if answer.tests else ''} |"
+
+
 def pages() -> dict[str, str]:
     """The text of every made page, by file name."""
-    return {"rules.md": rules_page(), "cli.md": cli_page(), "schema/scan-v1.json": scan_schema()}
+    return {
+        "coverage.md": coverage_page(),
+        "rules.md": rules_page(),
+        "cli.md": cli_page(),
+        "schema/scan-v1.json": scan_schema(),
+    }
 
 
 if __name__ == "__main__":

@@ -40,15 +40,26 @@ def innermost(module: Module, node: ast.AST) -> Loop | None:
     return None
 
 
-def every_step(module: Module, node: ast.AST, loop: Loop) -> bool:
-    """Whether a node runs in each turn of a loop: under no test and no other loop or function inside it."""
-    child = node
-    for parent in module.ancestors(node):
-        if parent is loop:
-            return child not in loop.orelse
-        if isinstance(parent, ast.If | ast.IfExp) and child is not parent.test:
-            return False
-        if isinstance(parent, ast.FunctionDef | ast.Lambda | ast.ExceptHandler | ast.BoolOp):
-            return False
-        child = parent
-    return False
+def each_step(loop: Loop) -> Iterator[tuple[ast.Call, bool]]:
+    """Calls that happen in each turn of a loop, in order, and whether each is part of a test.
+
+    Not so what stands under a condition, in a handler, in an inner function or in the loop's ``else``.
+    """
+    for statement in loop.body:
+        yield from _always(statement, asked=False)
+
+
+def _always(node: ast.AST, *, asked: bool) -> Iterator[tuple[ast.Call, bool]]:
+    if isinstance(node, ast.If | ast.IfExp | ast.While | ast.Assert):
+        yield from _always(node.test, asked=True)
+        return
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+        return
+    if isinstance(node, ast.BoolOp):
+        yield from _always(node.values[0], asked=asked)
+        return
+    children: list[ast.AST] = [*node.body] if isinstance(node, ast.Try) else list(ast.iter_child_nodes(node))
+    for child in children:
+        yield from _always(child, asked=asked)
+    if isinstance(node, ast.Call):
+        yield node, asked

@@ -81,7 +81,8 @@ class Rule(ABC):
         MESSAGE: what the user reads.
         TRIGGERS: a file without any of these strings cannot have a finding (case matters); a line too.
         REQUIRES: a file without each of these strings cannot have a finding either.
-        COVERS: rows of the failure catalogue this rule answers.
+        COVERS: rows of ``tools/coverage.toml`` this rule answers.
+        REASON: why the rule is there, where no row asks for it.
         VALID: cases to leave alone.
         INVALID: cases with their expected replacement.
     """
@@ -94,6 +95,7 @@ class Rule(ABC):
     TRIGGERS: ClassVar[tuple[str, ...]]
     REQUIRES: ClassVar[tuple[str, ...]] = ()
     COVERS: ClassVar[tuple[str, ...]] = ()
+    REASON: ClassVar[str] = ""
     VALID: ClassVar[tuple[str | Valid, ...]] = ()
     INVALID: ClassVar[tuple[Invalid, ...]] = ()
 

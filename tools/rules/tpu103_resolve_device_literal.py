@@ -39,7 +39,7 @@ class ResolveDeviceLiteral(PythonRule):
     FAMILY = "A"
     MESSAGE = "the device is the literal 'cuda'; resolve it once through torch.accelerator"
     TRIGGERS = ("cuda",)
-    COVERS = ("A1", "A2", "A15", "A20")
+    COVERS = ("A1", "A2", "A15", "A20", "A18")
     VALID = (
         "import torch\nif torch.cuda.is_available():\n    x = torch.ones(2, device='cuda')\n",
         "if device == 'cuda':\n    pass\n",

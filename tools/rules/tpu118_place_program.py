@@ -39,6 +39,7 @@ class PlaceProgram(PythonRule):
     MESSAGE = "this program trains without naming a device, so it stays on the CPU"
     TRIGGERS = (".parameters()",)
     REQUIRES = ("optim",)
+    REASON = "programs that name no device run on the CPU wherever they are; found in public examples"
     VALID = (
         "import torch\nmodel = Net().to(device)\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n",
         "import torch\nmodel = Net().cuda()\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n",

@@ -27,7 +27,7 @@ class GuardCudaCall(PythonRule):
     MESSAGE = "this call configures CUDA and fails where there is none"
     TRIGGERS = ("cuda", "nvtx")
     REQUIRES = ("cuda",)
-    COVERS = ("A7", "B5", "B11")
+    COVERS = ("A7", "B5", "B11", "D14")
     VALID = (
         "import torch\nif torch.cuda.is_available():\n    torch.cuda.set_device(rank)\n",
         "import torch\ntorch.cuda.empty_cache()\ntorch.cuda.manual_seed_all(1)\ntorch.cuda.seed()\n",

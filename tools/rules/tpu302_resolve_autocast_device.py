@@ -35,7 +35,7 @@ class ResolveAutocastDevice(PythonRule):
     FAMILY = "C"
     MESSAGE = "autocast for 'cuda' disables itself on any other device"
     TRIGGERS = ("autocast",)
-    COVERS = ("C3", "C4", "C7")
+    COVERS = ("C3", "C4", "C7", "A18", "C8")
     VALID = (
         "import torch\nwith torch.autocast(device_type=device.type, dtype=torch.bfloat16):\n    pass\n",
         "import torch\nif device.type == 'cuda':\n    context = torch.autocast('cuda')\n",

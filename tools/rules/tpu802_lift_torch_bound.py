@@ -33,7 +33,7 @@ class LiftTorchBound(TextRule):
     GRADE = Grade.UNSAFE
     MESSAGE = "torch is held below 2.11, the first release the TPU backend works with"
     TRIGGERS = ("torch",)
-    COVERS = ()
+    REASON = "torch_tpu needs a PyTorch that older requirements exclude"
     FILES = FILES
     VALID = (
         Valid("torch\ntorch>=2.0\ntorch>=1.13,<3\ntorch==2.12.*\ntorch~=2.4\n", "requirements.txt"),

@@ -64,6 +64,7 @@ class ReviewCudaLaunch(TextRule):
     TRIGGERS = ("CUDA_", "NCCL_", "gpu", "-G ", "cuda", "nccl", "nvidia-smi")
     FILES = FILES
     INTERPRETERS = INTERPRETERS
+    REASON = "launch scripts ask the scheduler for GPUs; found in public repositories"
     VALID = (
         Valid("# CUDA_VISIBLE_DEVICES=0\npython train.py --device auto\necho $CUDA_VISIBLE_DEVICES\n", "run.sh"),
         Valid("command -v nvidia-smi >/dev/null && true\n", "run.sh"),

@@ -32,7 +32,7 @@ class MoveBeforeOptimizer(PythonRule):
     MESSAGE = "the optimizer is built before the model is moved, and on a TPU the move makes new parameters"
     TRIGGERS = ("parameters()",)
     REQUIRES = ("optim",)
-    COVERS = ("M1", "E7")
+    COVERS = ("M1", "E7", "M4")
     VALID = (
         "import torch\nmodel.to(device)\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n",
         "import torch\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1)\nmodel.to(torch.bfloat16)\n",

@@ -53,7 +53,7 @@ class KeepTiedWeights(PythonRule):
     FAMILY = "M"
     MESSAGE = "these weights are tied, and moving the model to a TPU unties them silently"
     TRIGGERS = (".weight =", ".weight=", ".bias =")
-    COVERS = ("M2",)
+    COVERS = ("M2", "M4")
     VALID = (
         "import torch\ntorch.__future__.set_swap_module_params_on_conversion(True)\nself.a.weight = self.b.weight\n",
         "self.a.weight.data = self.b.weight.data\n",

@@ -29,15 +29,12 @@ _LINEAR = {
     "eigvalsh": ("A",),
     "matrix_exp": ("A",),
     "cross": ("input", "other"),
-    "inv": ("A",),
-    "solve": ("A", "B"),
 }
 _TABLE = {
     **{f"torchvision.ops.{name}": tensors for name, tensors in _VISION.items()},
     **{f"torchvision.ops.boxes.{name}": _VISION[name] for name in ("nms", "batched_nms")},
     **{f"torch.linalg.{name}": tensors for name, tensors in _LINEAR.items()},
     "torch.cholesky": ("input",),
-    "torch.inverse": ("input",),
     "torch.det": ("input",),
     "torch.cross": ("input", "other"),
     "torch.trace": ("input",),
@@ -49,7 +46,7 @@ _NOTE = "compute it with CPU copies and bring the result back, or with other ope
 
 
 class ComputeOnCpu(PythonRule):
-    """``torchvision.ops.nms``, ``roi_align`` and parts of ``torch.linalg`` have no TPU kernel.
+    """``torchvision.ops.nms``, ``roi_align`` and parts of ``torch.linalg`` have no TPU kernel in torch_tpu 0.2.0.
 
     Off CUDA and the CPU they are computed with CPU copies, and the result goes back to the device; gradients go through
     the copies. On CUDA and the CPU the call is what it was.
@@ -63,7 +60,8 @@ class ComputeOnCpu(PythonRule):
     FAMILY = "F"
     MESSAGE = "this operator has kernels for the CPU and CUDA only"
     TRIGGERS = tuple(sorted({f"{name.rpartition('.')[2]}(" for name in _TABLE}))
-    PATTERN = r"torchvision|linalg|torch\.(cholesky|inverse|det|cross|trace|matrix_exp)\("
+    REQUIRES = ("torch",)
+    PATTERN = r"torchvision\.ops|from +torchvision +import|torch\.linalg|torch +import +linalg|torch\.(cholesky|det|cross|trace|matrix_exp)\("
     COVERS = ("F17", "F18", "L6")
     VALID = (
         "from own import nms\nkeep = nms(boxes, scores, 0.5)\n",
@@ -78,9 +76,9 @@ class ComputeOnCpu(PythonRule):
             "else torchvision.ops.nms(boxes.cpu(), scores.cpu(), iou_threshold=0.5).to(boxes.device))[:9]\n",
         ),
         Invalid(
-            "import torch\nx = torch.linalg.solve(a, b)\n",
-            'import torch\nx = torch.linalg.solve(a, b) if a.device.type in ("cpu", "cuda") '
-            "else torch.linalg.solve(a.cpu(), b.cpu()).to(a.device)\n",
+            "import torch\nx = torch.linalg.cross(a, b)\n",
+            'import torch\nx = torch.linalg.cross(a, b) if a.device.type in ("cpu", "cuda") '
+            "else torch.linalg.cross(a.cpu(), b.cpu()).to(a.device)\n",
         ),
         Invalid("from torchvision.ops import roi_align\ny = roi_align(features, boxes, (7, 7))\n", None),
         Invalid("import torch\nd = torch.linalg.det(f(x))\n", None),

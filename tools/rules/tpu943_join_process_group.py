@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from tools.calls import argument, remove_keyword, spread
@@ -11,6 +12,7 @@ from tools.findings import Grade
 from tools.module import Module, keyword, string
 from tools.rewrite import device, spell
 from tools.rules.base import Invalid, Match, PythonRule
+from tools.torch_xla import OPTIONAL
 
 _INIT = ("torch.distributed.init_process_group", "torch.distributed.distributed_c10d.init_process_group")
 _DEFAULT = "torch.distributed.get_default_backend_for_device"
@@ -46,6 +48,7 @@ class JoinProcessGroup(PythonRule):
             "dist.init_process_group(backend=dist.get_default_backend_for_device(DEVICE_TYPE), world_size=n)\n",
         ),
         Invalid("import torch.distributed as dist\ndist.init_process_group('xla', **more)\n", None),
+        Invalid("import torch.distributed as dist\nif has_xla():\n    dist.init_process_group('xla')\n", None),
     )
 
     def check(self, module: Module) -> Iterator[Match]:
@@ -53,6 +56,9 @@ class JoinProcessGroup(PythonRule):
         for call in module.calls(*_INIT):
             backend = argument(call, "backend", 0)
             if string(backend) != "xla" or backend is None:
+                continue
+            if _optional(module, call):
+                yield Match(*module.span(call), grade=Grade.ADVICE, note=OPTIONAL)
                 continue
             if spread(call) or len(call.args) > 1:
                 note = "the backend of a TPU is tpu_dist, and the address env://"
@@ -64,3 +70,9 @@ class JoinProcessGroup(PythonRule):
             if address is not None and (string(address.value) or "").startswith(("xla", "pjrt")):
                 change.append(remove_keyword(module, call, _ADDRESS))
             yield Match(*module.span(call), fix=imported(module, change, _DEFAULT))
+
+
+def _optional(module: Module, call: ast.Call) -> bool:
+    """Whether a test around the call asks for torch_xla, so that the file does without it elsewhere."""
+    tests = (parent.test for parent in module.ancestors(call) if isinstance(parent, ast.If | ast.IfExp))
+    return any("xla" in module.text(test).lower() for test in tests)

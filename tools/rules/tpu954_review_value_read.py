@@ -9,7 +9,7 @@ from tools.findings import Grade
 from tools.guards import dotted, on_cuda_path
 from tools.module import Module
 from tools.rules.base import Invalid, Match, PythonRule
-from tools.training_loops import every_step, steps
+from tools.training_loops import each_step, steps
 
 _READS = frozenset({"item", "tolist", "numpy"})
 _TESTS = frozenset({"torch.isnan", "torch.isinf", "torch.isfinite", "torch.any", "torch.all", "torch.allclose"})
@@ -30,8 +30,7 @@ class ReviewValueRead(PythonRule):
     FAMILY = "J"
     GRADE = Grade.ADVICE
     MESSAGE = "this waits for the device in every step"
-    TRIGGERS = (".item()", ".backward(", "torch.isnan(", "torch.isfinite(", "torch.isinf(", "float(loss")
-    REQUIRES = (".backward(",)
+    TRIGGERS = (".backward(",)
     PATTERN = r"\.item\(\)|isnan\(|isfinite\(|isinf\(|\bfloat\(loss"
     COVERS = ("J8",)
     VALID = (
@@ -49,21 +48,18 @@ class ReviewValueRead(PythonRule):
 
     def check(self, module: Module) -> Iterator[Match]:
         """Yields the first read of each training loop."""
-        loops = {loop: (call, loss) for call, loss, loop in steps(module) if not on_cuda_path(module, call)}
-        reads = sorted((n for n in module.nodes(ast.Call) if _reads(module, n)), key=lambda n: (n.lineno, n.col_offset))
+        loops = {loop: call for call, _, loop in steps(module) if not on_cuda_path(module, call)}
         for loop in loops:
-            first = next((r for r in reads if every_step(module, r, loop)), None)
+            first = next((call for call, asked in each_step(loop) if _reads(module, call, asked)), None)
             if first is not None:
                 note = "keep the value on the device (detach()) and read it every so many steps"
                 yield Match(*module.span(first), note=note)
 
 
-def _reads(module: Module, call: ast.Call) -> bool:
+def _reads(module: Module, call: ast.Call, asked: bool) -> bool:
     function = call.func
     if isinstance(function, ast.Attribute) and function.attr in _READS:
         return not call.args
     if isinstance(function, ast.Name) and function.id in ("float", "int", "bool"):
         return len(call.args) == 1 and "loss" in (dotted(call.args[0]) or "")
-    if module.qualify(function) in _TESTS:
-        return isinstance(module.parent(call), ast.If | ast.While | ast.Assert | ast.UnaryOp)
-    return False
+    return asked and module.names.qualify(function) in _TESTS

@@ -31,7 +31,7 @@ class MakeOnDevice(PythonRule):
     NAME = "make-on-device"
     FAMILY = "J"
     MESSAGE = "this tensor is made on the CPU and copied to the device each time"
-    TRIGGERS = (".to(",)
+    TRIGGERS = (".device)",)
     PATTERN = r"torch\.(zeros|ones|full|eye|empty|arange|tril_indices|triu_indices)\(.*\.to\([\w.]*\.device\b"
     COVERS = ("J17", "M9")
     VALID = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from tools.findings import Grade
@@ -10,15 +11,15 @@ from tools.guards import on_cuda_path
 from tools.module import Module, keyword
 from tools.rules.base import Invalid, Match, PythonRule
 
-_MAKERS = ("torch.arange", "torch.tensor", "torch.full", "torch.as_tensor")
+_STRIDE = re.compile(r"(?i)stride|pitch|row|width|height|vocab|size|numel")
 _NARROW = frozenset({"torch.int32", "torch.int"})
 
 
 class ReviewNarrowIndex(PythonRule):
     """``torch.arange(rows, dtype=torch.int32) * stride`` wraps round above 2**31 without a word.
 
-    Indices that are multiplied by strides stay int64; a TPU takes them. Reported where a new int32 tensor is one side of a
-    product with a variable.
+    Indices that are multiplied by strides stay int64; a TPU takes them. Reported where an int32 ``arange`` is
+    multiplied by something that speaks of strides or sizes.
     """
 
     ID = "TPU965"
@@ -26,9 +27,8 @@ class ReviewNarrowIndex(PythonRule):
     FAMILY = "K"
     GRADE = Grade.ADVICE
     MESSAGE = "a product of int32 indices wraps round above 2**31"
-    TRIGGERS = ("int32", "torch.int")
-    REQUIRES = ("torch",)
-    PATTERN = r"dtype *= *torch\.int(32)?\b[^\n]*\) *\*|\* *torch\.\w+\([^\n]*torch\.int(32)?\b"
+    TRIGGERS = ("torch.int",)
+    PATTERN = r"arange\([^\n]*torch\.int(32)?\b"
     COVERS = ("K11",)
     VALID = (
         "import torch\ni = torch.arange(n) * stride\n",
@@ -38,12 +38,12 @@ class ReviewNarrowIndex(PythonRule):
 
     def check(self, module: Module) -> Iterator[Match]:
         """Yields products with a new int32 tensor."""
-        for call in module.calls(*_MAKERS):
+        for call in module.calls("torch.arange"):
             kind = keyword(call, "dtype")
             product = module.parent(call)
             if kind is None or module.qualify(kind.value) not in _NARROW or on_cuda_path(module, call):
                 continue
             if isinstance(product, ast.BinOp) and isinstance(product.op, ast.Mult):
                 other = product.left if product.right is call else product.right
-                if not isinstance(other, ast.Constant):
+                if _STRIDE.search(module.text(other)):
                     yield Match(*module.span(product), note="leave the dtype out; int64 is the default")

@@ -33,9 +33,9 @@ class KeepGradientsDense(PythonRule):
     NAME = "keep-gradients-dense"
     FAMILY = "L"
     MESSAGE = "gradients are sparse here, and torch_tpu has no sparse operators"
-    TRIGGERS = ("sparse", "SparseAdam")
+    TRIGGERS = ("sparse=", "sparse =", "SparseAdam")
     REQUIRES = ("torch",)
-    PATTERN = r"\bsparse *=|SparseAdam"
+    PATTERN = r"\bsparse *=(?! *False)|SparseAdam"
     COVERS = ("L3",)
     VALID = (
         "import torch.nn as nn\ne = nn.Embedding(9, 4, sparse=False)\n",

@@ -76,6 +76,10 @@ class ReviewMissingOperator(PythonRule):
     MESSAGE = "torch_tpu 0.2.0 does not implement this operator"
     TRIGGERS = tuple(sorted({f"{name.rpartition('.')[2]}(" for name in _TABLE}))
     REQUIRES = ("torch",)
+    PATTERN = (
+        rf"\btorch\.({'|'.join(sorted(_FUNCTIONS))})\(|\blinalg\.({'|'.join(sorted(_LINEAR))})\("
+        rf"|\b({'|'.join(sorted([*_NEURAL, *(name for name, _ in _NEURAL.values())]))})\("
+    )
     COVERS = ("L2", "L5", "L6", "L1")
     VALID = (
         "import numpy as np\nimport torch\nm = np.median(x)\n",

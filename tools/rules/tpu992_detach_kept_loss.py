@@ -30,8 +30,7 @@ class DetachKeptLoss(PythonRule):
     FAMILY = "O"
     GRADE = Grade.UNSAFE
     MESSAGE = "this keeps the loss of every step with its graph"
-    TRIGGERS = (".backward(", ".append(", "+=")
-    REQUIRES = (".backward(",)
+    TRIGGERS = (".backward(",)
     PATTERN = r"\.append\([\w.]*loss[\w.]*\)|\+= *[\w.]*loss\b"
     COVERS = ("I7", "O3", "N1")
     VALID = (
