@@ -28,8 +28,8 @@ def python(*arguments, cwd, limit=240, **options):
     )
 
 
-def checks(name, *, tmp_path, limit=400, **options):
-    """Runs the checks of one file in `on_device` and returns pytest's words when they fail."""
+def checks(name, *, tmp_path, limit=400, folder="on_device", **options):
+    """Runs the checks of one file in a folder and returns pytest's words when they fail."""
     done = python(
         "-m",
         "pytest",
@@ -47,7 +47,7 @@ def checks(name, *, tmp_path, limit=400, **options):
         f"python_files={name}",
         "--rootdir",
         ROOT,
-        HERE / "on_device" / name,
+        HERE / folder / name,
         cwd=tmp_path,
         limit=limit,
         **options,

@@ -25,6 +25,8 @@ def roots() -> list[str]:
 
 def is_users(file: str) -> bool:
     """Says whether a source file belongs to the user's project."""
+    if file.startswith("<frozen "):
+        return False  # the interpreter's own, such as the machinery of imports
     path = os.path.realpath(file)
     if any(part in path for part in _INSTALLED) or path.startswith((_OURS, os.path.realpath(sys.prefix) + os.sep)):
         return False

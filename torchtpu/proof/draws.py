@@ -60,6 +60,7 @@ _OUT = (
     "normal.float_Tensor_out",
     "randperm.generator_out",
 )
+_RECURRENT = ("lstm.input", "gru.input")
 
 
 @dataclass(frozen=True)
@@ -177,6 +178,32 @@ def _dropout(torch: Any) -> Callable[..., Any]:
     return kernel
 
 
+def _layered(torch: Any, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+    """A recurrent network of several layers with dropout between them, whose kernel would draw by itself."""
+    states = 2 if name.startswith("lstm") else 1
+
+    def kernel(input: Any, hx: Any, params: Any, *options: Any) -> Any:  # noqa: A002  the operator's schema
+        biases, layers, dropout, train, both, batch_first = options
+        if not (train and dropout > 0 and layers > 1):
+            return original(input, hx, params, *options)
+        again, each = getattr(torch.ops.aten, name.partition(".")[0]).input, len(params) // layers
+        hidden = [state.chunk(layers) for state in (hx if states == 2 else [hx])]
+        # The CPU lays time first, and draws in that order.
+        value, last = input.transpose(0, 1) if batch_first else input, []
+        for layer in range(layers):
+            value = torch.dropout(value, dropout, True) if layer else value
+            start = [state[layer] for state in hidden]
+            weights = params[layer * each : (layer + 1) * each]
+            value, *ends = again(value, start if states == 2 else start[0], weights, biases, 1, 0.0, train, both, False)
+            last.append(ends)
+        return (
+            value.transpose(0, 1) if batch_first else value,
+            *(torch.cat(parts) for parts in zip(*last, strict=True)),
+        )
+
+    return kernel
+
+
 def _hook_generator(torch: Any, device_type: str) -> None:
     real = torch.Generator
 
@@ -206,6 +233,9 @@ def _redirect(torch: Any, kernels: Kernels) -> None:
         for name in names:
             if kernels.has(name, _DEVICE_KEY):
                 kernels.put(name, make(torch, kernels.operator(name)), _DEVICE_KEY)
+    for name in _RECURRENT:
+        if kernels.has(name, _DEVICE_KEY):
+            kernels.put(name, _layered(torch, name, kernels.original(name, _DEVICE_KEY)), _DEVICE_KEY)
     if kernels.has("native_dropout", _DEVICE_KEY):
         kernels.put("native_dropout", _dropout(torch), _DEVICE_KEY)
 

@@ -1,5 +1,7 @@
 """Keeps a program in float32: autocast stays off, and what it converts to half precision it gets in float32.
 
+Or in bfloat16: there, what it asks for in float16, in which a TPU does not compute, it gets in bfloat16.
+
 Two runs in float32 differ by rounding alone, so that an error of the program cannot hide behind a coarse
 type. A tensor then says ``float32`` where it would have said ``float16``; bits that are reinterpreted
 (``view``) and types inside compiled code are not touched.
@@ -15,16 +17,15 @@ from torchtpu.proof.oracle.factories import names as factory_names
 
 _CONVERTING = ("sum", "mean", "prod", "cumsum", "cumprod", "nansum", "softmax", "log_softmax", "norm")
 _NEW = ("new_empty", "new_zeros", "new_ones", "new_full", "new_tensor", "new_empty_strided")
-_WORDS = ("Half", "BFloat16")
 
 
 class _Wide:
-    """Maps dtypes of half precision to their full ones."""
+    """Maps the dtypes that are not taken to those that are."""
 
-    def __init__(self, torch: Any) -> None:
+    def __init__(self, torch: Any, dtypes: dict[Any, Any], words: dict[str, str]) -> None:
         self.tensor = torch.Tensor
-        self.full = torch.float32
-        self.dtypes = {torch.float16: torch.float32, torch.bfloat16: torch.float32, torch.complex32: torch.complex64}
+        self.kind = type(torch.float32)
+        self.dtypes, self.words = dtypes, words
 
     def dtype(self, value: Any) -> Any:
         """Returns the dtype to take for one that was asked for; anything else as it is."""
@@ -51,7 +52,7 @@ class _Wide:
         def to(tensor: Any, *args: Any, **kwargs: Any) -> Any:
             asked = kwargs.get("dtype")
             for value in args:
-                asked = value if type(value) is type(self.full) else asked
+                asked = value if type(value) is self.kind else asked
             if asked not in dtypes:
                 return original(tensor, *args, **kwargs)
             args = tuple(self.dtype(value) for value in args)
@@ -61,13 +62,17 @@ class _Wide:
 
         return to
 
-    def half(self, _original: Callable[..., Any]) -> Callable[..., Any]:
+    def method(self, asked: Any) -> Callable[[Any], Callable[..., Any]]:
         """``Tensor.half`` and ``Tensor.bfloat16``."""
+        taken = self.dtypes[asked]
 
-        def to_float(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-            return tensor.to(self.full, *args, copy=True, **kwargs)
+        def make(_original: Callable[..., Any]) -> Callable[..., Any]:
+            def convert(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+                return tensor.to(taken, *args, copy=True, **kwargs)
 
-        return to_float
+            return convert
+
+        return make
 
     def named(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """``Tensor.type`` and the setters of defaults, which also take the names of tensor types."""
@@ -80,9 +85,9 @@ class _Wide:
 
     def _name(self, value: Any) -> Any:
         text = str(value)
-        for word in _WORDS:
-            if text.endswith(f"torch.{word}Tensor") or text.endswith(f"torch.cuda.{word}Tensor"):
-                return text.replace(f"{word}Tensor", "FloatTensor")
+        for word, taken in self.words.items():
+            if text.endswith((f"torch.{word}Tensor", f"torch.cuda.{word}Tensor")):
+                return f"torch.{'cuda.' * ('cuda' in text)}{taken}Tensor"
         return value
 
     def loader(self, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -105,8 +110,7 @@ class _Wide:
         return value
 
 
-def _hook_autocast(torch: Any) -> None:
-    autocast = torch.amp.autocast
+def _switch_off(autocast: Any) -> None:
     enter = autocast.__enter__
 
     def entered(self: Any) -> Any:
@@ -116,9 +120,17 @@ def _hook_autocast(torch: Any) -> None:
     autocast.__enter__ = entered
 
 
-def install(torch: Any) -> None:
-    """Widens every conversion from here on."""
-    wide = _Wide(torch)
+def _narrow(autocast: Any, dtypes: dict[Any, Any]) -> None:
+    enter = autocast.__enter__
+
+    def entered(self: Any) -> Any:
+        self.fast_dtype = dtypes.get(self.fast_dtype, self.fast_dtype)
+        return enter(self)
+
+    autocast.__enter__ = entered
+
+
+def _wrap(torch: Any, wide: _Wide) -> None:
     for name in factory_names():
         if callable(getattr(torch, name, None)):
             wrapping.over(torch, name, wide.function)
@@ -129,10 +141,27 @@ def install(torch: Any) -> None:
         wrapping.over(torch, name, wide.function)
     wrapping.over(torch.Tensor, "to", wide.conversion)
     for name in ("half", "bfloat16"):
-        wrapping.over(torch.Tensor, name, wide.half)
+        if getattr(torch, name) in wide.dtypes:
+            wrapping.over(torch.Tensor, name, wide.method(getattr(torch, name)))
     wrapping.over(torch.Tensor, "type", wide.named)
     for name in ("set_default_dtype", "set_default_tensor_type"):
         wrapping.over(torch, name, wide.named)
     for name in ("load", "from_numpy"):
         wrapping.over(torch, name, wide.loader)
-    _hook_autocast(torch)
+
+
+def install(torch: Any, precision: str) -> None:
+    """Converts no more to what is not taken.
+
+    Args:
+        torch: The module.
+        precision: ``float32``, or ``bfloat16`` for bfloat16 where the program asks for float16.
+    """
+    if precision == "float32":
+        full = {torch.float16: torch.float32, torch.bfloat16: torch.float32, torch.complex32: torch.complex64}
+        wide = _Wide(torch, full, {"Half": "Float", "BFloat16": "Float"})
+        _switch_off(torch.amp.autocast)
+    else:
+        wide = _Wide(torch, {torch.float16: torch.bfloat16}, {"Half": "BFloat16"})
+        _narrow(torch.amp.autocast, wide.dtypes)
+    _wrap(torch, wide)

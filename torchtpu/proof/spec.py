@@ -17,6 +17,12 @@ _RECORD = "TORCHTPU_PROOF_RECORD"
 _STEPS = "TORCHTPU_PROOF_RECORD_STEPS"
 _BACKWARDS = "TORCHTPU_PROOF_MOST_BACKWARDS"
 
+Precision = Literal["own", "float32", "bfloat16"]
+
+
+def _precision(name: str) -> Precision:
+    return "float32" if name == "float32" else "bfloat16" if name == "bfloat16" else "own"
+
 
 @dataclass(frozen=True)
 class Proof:
@@ -24,7 +30,8 @@ class Proof:
 
     Attributes:
         oracle: ``cuda`` is an alias of the CPU in the process.
-        precision: ``float32`` turns autocast and half precision off; ``own`` leaves the program's.
+        precision: ``float32`` turns autocast and half precision off; ``own`` leaves the program's; ``bfloat16``
+            also, but takes bfloat16 where the program asks for float16, as a migrated program does on a TPU.
         numerics_on_cpu: Matrix inputs on the CPU are rounded to bfloat16, as a TPU does.
         jitter: Seed of a perturbation of the weights by one unit in the last place; None leaves them.
         draws: Random numbers are drawn on the CPU, in the same order on every device, and then copied.
@@ -36,7 +43,7 @@ class Proof:
     """
 
     oracle: bool = False
-    precision: Literal["own", "float32"] = "own"
+    precision: Precision = "own"
     numerics_on_cpu: bool = False
     jitter: int | None = None
     draws: bool = False
@@ -73,7 +80,7 @@ class Proof:
         record = variables.get(_RECORD)
         return Proof(
             oracle=_ORACLE in variables,
-            precision="float32" if variables[_PRECISION] == "float32" else "own",
+            precision=_precision(variables[_PRECISION]),
             numerics_on_cpu=_NUMERICS in variables,
             jitter=int(variables[_JITTER]) if _JITTER in variables else None,
             draws=_DRAWS in variables,

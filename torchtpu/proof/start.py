@@ -52,7 +52,7 @@ def begin(torch: Any) -> None:
     if proof.precision != "own":
         from torchtpu.proof import precision
 
-        precision.install(torch)
+        precision.install(torch, proof.precision)
     if proof.numerics_on_cpu:
         from torchtpu.proof import numerics
 

@@ -34,7 +34,8 @@ _PARTS = (
     "loading",
     "distributed",
     "graphs",
-    "attention",
+    "net",
+    "standins",
 )
 
 

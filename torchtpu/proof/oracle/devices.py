@@ -32,30 +32,22 @@ def _device_type(real: Any) -> Any:
 
 def _hook_context(module: Any) -> None:
     context = module.DeviceContext
-    create, enter, leave = context.__init__, context.__enter__, context.__exit__
+    create = context.__init__
 
     def init(self: Any, device: Any) -> None:
+        # torch enters it without its methods, so that the place is asked of it.
         self.place = placement.read(device)
         create(self, placement.real(device))
 
-    def entered(self: Any) -> Any:
-        self.outer_place = placement.state.default
-        if self.place is not None:
-            placement.state.default = self.place
-        return enter(self)
-
-    def left(self: Any, *details: Any) -> Any:
-        placement.state.default = self.outer_place
-        return leave(self, *details)
-
-    context.__init__, context.__enter__, context.__exit__ = init, entered, left
+    context.__init__ = init
+    placement.context = context
 
 
 def _hook_default(torch: Any) -> None:
     get_default = torch.get_default_device
 
     def get_default_device() -> Any:
-        place = placement.state.default
+        place = placement.default()
         return get_default() if place == placement.HOST else placement.device("cuda", place)
 
     torch.get_default_device = get_default_device

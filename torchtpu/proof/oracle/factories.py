@@ -33,14 +33,14 @@ _MORE = (
 
 
 def _make(original: Callable[..., Any]) -> Callable[..., Any]:
-    put, state = placement.put, placement.state
+    put, default = placement.put, placement.default
     tensor_type = placement._tensor
 
     def factory(*args: Any, **kwargs: Any) -> Any:
         device = kwargs.get("device")
         if device is None:
             like = args[0] if args and isinstance(args[0], tensor_type) else None
-            place: int | None = state.default if like is None else placement.of(like)
+            place: int | None = default() if like is None else placement.of(like)
         else:
             place = placement.read(device)
             if place is not None:
@@ -65,7 +65,7 @@ def _convert(original: Callable[..., Any]) -> Callable[..., Any]:
             return made if place is None else made.to(device)
         if device is not None and place is None:
             return made
-        return placement.put(made, placement.state.default if place is None else place)
+        return placement.put(made, placement.default() if place is None else place)
 
     return convert
 

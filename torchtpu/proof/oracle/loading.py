@@ -9,14 +9,16 @@ from torchtpu.proof import wrapping
 from torchtpu.proof.oracle import placement
 from torchtpu.proof.oracle.placement import HOST
 
+_fetched = 0
+
 
 def _load(original: Callable[..., Any]) -> Callable[..., Any]:
     def load(f: Any, map_location: Any = None, *args: Any, **kwargs: Any) -> Any:
-        place = None if callable(map_location) or isinstance(map_location, dict) else placement.read(map_location)
         # What was saved on a GPU names it, and there is none here.
         where = map_location if callable(map_location) or _elsewhere(map_location) else placement._cpu
+        before = _fetched
         loaded = original(f, where, *args, **kwargs)
-        return loaded if place is None else placement.put_all(loaded, place)
+        return placement.put_all(loaded, _place(map_location, _fetched > before))
 
     return load
 
@@ -25,10 +27,28 @@ def _elsewhere(map_location: Any) -> bool:
     return not isinstance(map_location, dict) and map_location is not None and placement.read(map_location) is None
 
 
+def _place(map_location: Any, fetched: bool) -> int:
+    """The place of what was loaded: the one named; else CUDA where the program computes there, as it saves there."""
+    if isinstance(map_location, dict):
+        map_location = next(iter(map_location.values()), None)
+    if callable(map_location):
+        return placement.state.current if fetched else HOST
+    place = placement.read(map_location)
+    if place is not None:
+        return place
+    return placement.state.current if placement.state.used and map_location is None else HOST
+
+
+def _fetch(storage: Any, *_args: Any, **_kwargs: Any) -> Any:
+    global _fetched
+    _fetched += 1
+    return storage
+
+
 def _hook_storages(torch: Any) -> None:
     for kind in (torch.UntypedStorage, torch.TypedStorage):
-        kind.cuda = lambda self, device=None, non_blocking=False: self  # noqa: ARG005  torch's signature
-        kind.pin_memory = lambda self, device=None: self  # noqa: ARG005
+        kind.cuda = _fetch
+        kind.pin_memory = lambda self, device=None: self  # noqa: ARG005  torch's signature
     storage = torch.UntypedStorage
     create = storage.__new__
 

@@ -24,7 +24,11 @@ class _State:
 
 state = _State()
 device: Any = None
+# The class of torch's default device contexts, once they tell their place.
+context: Any = ()
 _cpu: Any = None
+_stack_length: Any = None
+_stack_at: Any = None
 
 
 def device_count() -> int:
@@ -51,6 +55,16 @@ def read(value: Any) -> int | None:
     return HOST if kind == "cpu" else None
 
 
+def default() -> int:
+    """Returns the place of tensors that are made without a device."""
+    for index in range(_stack_length() - 1, -1, -1):
+        mode = _stack_at(index)
+        if isinstance(mode, context):
+            place: int | None = mode.place
+            return HOST if place is None else place
+    return state.default
+
+
 def is_device(value: Any) -> bool:
     """Tells whether an argument names a device rather than a dtype or a tensor."""
     return isinstance(value, str) or type(value) is device or (isinstance(value, int) and not isinstance(value, bool))
@@ -62,8 +76,9 @@ def real(value: Any) -> Any:
 
 
 def on_cpu(tensor: Any) -> bool:
-    """Tells whether a tensor's memory really is the CPU's."""
-    return bool(_is_cpu(tensor))
+    """Tells whether a tensor has memory, which then is the CPU's."""
+    # torch calls a class's own attribute while a mode is active, so that one is asked which is not replaced.
+    return not _is_meta(tensor)
 
 
 def put(tensor: Any, place: int) -> Any:
@@ -111,13 +126,14 @@ def _nothing_used() -> None:
 
 
 _tensor: Any = ()
-_is_cpu: Any = None
+_is_meta: Any = None
 
 
 def install(torch: Any) -> None:
     """Learns torch's types, and keeps places out of what the program saves."""
-    global device, _cpu, _tensor, _is_cpu
-    _is_cpu = torch._C.TensorBase.is_cpu.__get__
+    global device, _cpu, _tensor, _is_meta, _stack_length, _stack_at
+    _stack_length, _stack_at = torch._C._len_torch_function_stack, torch._C._get_function_stack_at
+    _is_meta = torch._C.TensorBase.is_meta.__get__
     device, _cpu, _tensor = torch.device, torch.device("cpu"), torch.Tensor
     get_state = torch._utils._get_obj_state
 

@@ -12,30 +12,29 @@ from torchtpu.proof.oracle.placement import HOST
 
 def _hook_properties(torch: Any) -> None:
     tensor, base = torch.Tensor, torch._C.TensorBase
-    real_device, real_is_cpu, real_data = base.device, base.is_cpu, base.data
-    device, of = placement.device, placement.of
-    is_cpu = real_is_cpu.__get__
+    data_of = base.data
+    device, of, on_cpu, cpu = placement.device, placement.of, placement.on_cpu, placement._cpu
+    elsewhere = base.device
 
     def says(self: Any) -> Any:
-        if is_cpu(self):
-            place = of(self)
-            if place != HOST:
-                return device("cuda", place)
-        return real_device.__get__(self)
+        if not on_cpu(self):
+            return elsewhere.__get__(self)
+        place = of(self)
+        return cpu if place == HOST else device("cuda", place)
 
     def data(self: Any) -> Any:
-        return placement.put(real_data.__get__(self), of(self))
+        return placement.put(data_of.__get__(self), of(self))
 
     def set_data(self: Any, value: Any) -> None:
         place = of(value)
-        real_data.__set__(self, value)
+        data_of.__set__(self, value)
         placement.put(self, place)
 
     tensor.device = property(says)
-    tensor.is_cuda = property(lambda self: is_cpu(self) and of(self) != HOST)
-    tensor.is_cpu = property(lambda self: is_cpu(self) and of(self) == HOST)
+    tensor.is_cuda = property(lambda self: on_cpu(self) and of(self) != HOST)
+    tensor.is_cpu = property(lambda self: on_cpu(self) and of(self) == HOST)
     tensor.data = property(data, set_data)
-    tensor.get_device = lambda self: of(self) if is_cpu(self) else base.get_device(self)
+    tensor.get_device = lambda self: of(self) if on_cpu(self) else base.get_device(self)
 
 
 def move(original: Callable[..., Any], tensor: Any, place: int, *args: Any, **kwargs: Any) -> Any:
