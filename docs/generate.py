@@ -96,9 +96,10 @@ def _parameter(parameter: Any) -> str:
 
 _FAMILIES = {
     "A": "choice of the device", "B": "calls of torch.cuda", "C": "mixed precision", "D": "several processes",
-    "E": "checkpoints", "F": "libraries with CUDA kernels", "G": "data loading", "H": "random numbers", "I": "torch_xla",
-    "J": "shapes and hidden waits", "K": "wide types", "L": "operators", "M": "parameters and views", "N": "memory",
-    "O": "numbers", "P": "DataParallel", "Q": "torch.compile", "R": "torch_tpu itself",
+    "E": "checkpoints", "F": "libraries with CUDA kernels", "G": "data loading", "H": "random numbers",
+    "I": "torch_xla", "J": "shapes and hidden waits", "K": "wide types", "L": "operators",
+    "M": "parameters and views", "N": "memory", "O": "numbers", "P": "DataParallel", "Q": "torch.compile",
+    "R": "torch_tpu itself",
 }  # fmt: skip
 
 
@@ -106,9 +107,9 @@ def coverage_page() -> str:
     """What goes wrong in the field, and what answers it: rules, knowledge entries, or a reason why nothing does."""
     found = answers(HERE.parent / "tests")
     count = {
-        "mended by a rule": sum(bool(answer.fixes) for answer in found),
-        "reported by a rule": sum(bool(answer.advises and not answer.fixes) for answer in found),
-        "named when a run fails": sum(
+        "by a rule that has fixes": sum(bool(answer.fixes) for answer in found),
+        "by a rule that reports": sum(bool(answer.advises and not answer.fixes) for answer in found),
+        "by naming the cause when a run fails": sum(
             bool(answer.entries and not answer.fixes and not answer.advises) for answer in found
         ),
         "no goal": sum(bool(answer.non_goal) for answer in found),
@@ -117,7 +118,8 @@ def coverage_page() -> str:
         "# Coverage", "", MADE, "",
         f"{len(found)} failures told in public, and what answers each: "
         + ", ".join(f"{number} {what}" for what, number in count.items()) + ".",
-        "", "A rule in **bold** mends (some of its fixes are unsafe, see [Rules](rules.md)); another reports. An entry "
+        "", "A rule in **bold** has fixes, safe or unsafe, for the forms its page shows and reports the others "
+        "([Rules](rules.md)); any other rule reports. An entry "
         f"in *italics* is one of {len(entries())} in `prompts/knowledge/` and names the cause when a run fails. Rows "
         "with a test of their own have a broken program, what becomes of it and, where a run can tell, a run of both.",
         "",
