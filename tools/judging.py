@@ -253,7 +253,7 @@ def _failed(
 
 def _owner(problem: Problem, comparisons: _Comparisons) -> str:
     """The migration's where the migrated program is off on the CPU too, or in what the backend has no part in."""
-    if problem.kind in ("device", "degenerate", "schedule", "data"):
+    if problem.kind in ("device", "degenerate", "schedule", "data", "scaling"):
         return "code"
     migrated = comparisons.facts.runs.get("migrated")
     if migrated is None or not migrated.ended_well or comparisons.cpu.problems:

@@ -98,6 +98,7 @@ class Sides:
         scale: What counts as an error.
         strict: Whether structure is compared too, besides numbers.
         device: The device that the candidate should compute on.
+        diverged: The step after which all is a consequence: the first whose loss, gradient norm or state is off.
     """
 
     reference: Recording
@@ -106,6 +107,7 @@ class Sides:
     scale: Scale
     strict: bool = True
     device: str | None = None
+    diverged: float = math.inf
 
     @property
     def limit(self) -> float:

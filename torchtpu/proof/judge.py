@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from torchtpu.proof.checks import forward, gradients, training
 from torchtpu.proof.compare import FORWARD, Comparison, Problem, Sides
@@ -37,6 +37,7 @@ def compare(
     for process in sorted(set(reference) & set(candidate)):
         near = [jitter[process] for jitter in jitters if process in jitter]
         sides = Sides(reference[process], near, candidate[process], scale, strict, device)
+        sides = replace(sides, diverged=training.diverged(sides))
         for check in (forward.check, gradients.check, training.check):
             found = check(sides, made.figures)
             made.problems += [_of(problem, process) for problem in found]

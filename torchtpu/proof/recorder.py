@@ -179,7 +179,7 @@ class Recorder:
             self.scale = float(root.detach()) / value if loss is not root and value else 1.0
             self.store.write(
                 "loss", step=self.step, number=self.backwards, value=_plain(value), dtype=_dtype(loss),
-                device=loss.device.type, count=loss.numel(),
+                device=loss.device.type, count=loss.numel(), scale=_plain(self.scale),
             )  # fmt: skip
         if self.most_backwards is not None and self.backwards > self.most_backwards:
             self.store.write(

@@ -161,13 +161,14 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Loss:
-    """A scalar that gradients were asked of."""
+    """A scalar that gradients were asked of; `scale` is what a gradient scaler multiplied it by."""
 
     step: int
     number: int
     value: float | None
     dtype: str
     device: str
+    scale: float = 1.0
 
 
 @dataclass
@@ -262,7 +263,8 @@ class _Reader:
 
     def _loss(self, record: dict[str, Any]) -> None:
         value = None if record["value"] is None else _number(record["value"])
-        self.made.losses.append(Loss(record["step"], record["number"], value, record["dtype"], record["device"]))
+        scale = _number(record.get("scale", 1.0))
+        self.made.losses.append(Loss(record["step"], record["number"], value, record["dtype"], record["device"], scale))
 
     def _step(self, record: dict[str, Any]) -> None:
         self.made.steps.append(

@@ -148,7 +148,8 @@ class _Errors:
         first: Problem | None = None
         for call in self._sides.reference.calls:
             other = self._theirs.get(call.key)
-            if other is None:
+            # Where weights are off already, so is everything they compute.
+            if other is None or call.step > self._sides.diverged:
                 continue
             before = self._worst(call, call.inputs, other.inputs, "in")
             after = self._worst(call, call.outputs, other.outputs, "out", self._figures)

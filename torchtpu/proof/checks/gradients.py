@@ -12,10 +12,31 @@ from torchtpu.proof.recording import Gradient, Recording, Step, Tensor
 
 def check(sides: Sides, figures: dict[str, Figures]) -> list[Problem]:
     """The problems of the backward pass."""
-    found = [*_unset(sides), *_degenerate(sides)] if sides.strict else []
+    found = [*_unset(sides), *_degenerate(sides)] if sides.strict else list(_unscaled(sides))
     inner = list(_inner(sides, figures[GRADIENTS]))
     outer = list(_parameters(sides, figures[GRADIENTS], after_backward=not inner and not found))
     return [*found, *inner, *outer]
+
+
+def _unscaled(sides: Sides) -> Iterator[Problem]:
+    """Half precision that lost the scaler which keeps its small gradients from vanishing."""
+    scaled = any(loss.scale != 1.0 for run in sides.jitters for loss in run.losses)
+    bare = sides.candidate.losses and all(loss.scale == 1.0 for loss in sides.candidate.losses)
+    if not (scaled and bare):
+        return
+    half = [call for call in sides.candidate.calls if any(t.dtype == "float16" for t in call.outputs.values())]
+    if half:
+        said = (
+            f"the original scales the loss, the migrated program does not, though {sides.described(half[0].name)}"
+            f" computes in float16: {_vanished(sides)} gradients vanish. Use bfloat16 there, or scale"
+        )
+        yield Problem(GRADIENTS, "scaling", said, "loss", sides.place("backward"), half[0].step)
+
+
+def _vanished(sides: Sides) -> str:
+    halves = [g.value for g in sides.candidate.gradients if g.value.dtype == "float16" and g.value.size]
+    worst = max((tensor.data.get("zeros", 0) / tensor.size for tensor in halves), default=0.0)
+    return f"up to {worst:.0%} of a module's"
 
 
 def _pairs(sides: Sides) -> Iterator[tuple[Step, Step]]:
@@ -57,6 +78,8 @@ def _inner(sides: Sides, figures: Figures) -> Iterator[Problem]:
     before: Gradient | None = None
     units: dict[int, Units] = {}
     for gradient in sides.reference.gradients:
+        if gradient.step > sides.diverged:
+            break
         other = theirs.get(gradient.key)
         if other is None:
             if first is None and sides.strict and gradient.occurrence == 1:
@@ -102,6 +125,8 @@ def _units(sides: Sides, step: int) -> Units:
 def _parameters(sides: Sides, figures: Figures, after_backward: bool) -> Iterator[Problem]:
     worst: tuple[float, Problem] | None = None
     for step, other in _pairs(sides):
+        if step.number > sides.diverged:
+            break
         key = (step.optimizer, step.count)
         units = Units(step.gradients, [_gradients(jitter, key) for jitter in sides.jitters], sides.scale)
         for name, tensor in step.gradients.items():

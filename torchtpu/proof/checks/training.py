@@ -10,6 +10,12 @@ from torchtpu.proof.compare import TRAINS, Figures, Problem, Sides
 from torchtpu.proof.ratio import Units, scalars
 from torchtpu.proof.recording import LOW, Recording, Snapshot, Step, Tensor
 
+_MEMBERS: list[tuple[str, Callable[[Snapshot], Mapping[str, Tensor]]]] = [
+    ("parameter", lambda shot: shot.parameters),
+    ("buffer", lambda shot: shot.buffers),
+    ("optimizer state", lambda shot: shot.memory),
+]
+
 
 def check(sides: Sides, figures: dict[str, Figures]) -> list[Problem]:
     """The problems of training."""
@@ -187,14 +193,16 @@ def _degenerate(sides: Sides) -> Iterator[Problem]:
         yield Problem(TRAINS, "degenerate", "the loss is constant in both: it proves nothing")
 
 
+def _losses(recording: Recording) -> list[float]:
+    return [math.nan if loss.value is None else loss.value for loss in recording.losses]
+
+
+def _norms(recording: Recording) -> list[float]:
+    return [step.norm for step in recording.steps]
+
+
 def _curve(sides: Sides, figures: Figures) -> Iterator[Problem]:
-    def losses(recording: Recording) -> list[float]:
-        return [math.nan if loss.value is None else loss.value for loss in recording.losses]
-
-    def norms(recording: Recording) -> list[float]:
-        return [step.norm for step in recording.steps]
-
-    for what, values in (("loss", losses), ("gradient norm", norms)):
+    for what, values in (("loss", _losses), ("gradient norm", _norms)):
         near = [values(jitter) for jitter in sides.jitters]
         errors = scalars(values(sides.reference), near, values(sides.candidate), sides.scale)
         first = True
@@ -209,13 +217,8 @@ def _curve(sides: Sides, figures: Figures) -> Iterator[Problem]:
 
 
 def _states(sides: Sides, figures: Figures) -> Iterator[Problem]:
-    kinds: list[tuple[str, Callable[[Snapshot], Mapping[str, Tensor]]]] = [
-        ("parameter", lambda shot: shot.parameters),
-        ("buffer", lambda shot: shot.buffers),
-        ("optimizer state", lambda shot: shot.memory),
-    ]
     theirs = {(shot.optimizer, shot.count): shot for shot in sides.candidate.snapshots}
-    for what, members in kinds:
+    for what, members in _MEMBERS:
         for shot in sides.reference.snapshots:
             key = (shot.optimizer, shot.count)
             if key not in theirs or not shot.count:
@@ -224,6 +227,23 @@ def _states(sides: Sides, figures: Figures) -> Iterator[Problem]:
             if problem is not None:
                 yield problem
                 break
+
+
+def diverged(sides: Sides) -> float:
+    """The first step whose loss, gradient norm or state is off; infinite where none is."""
+    found = [math.inf]
+    near = sides.jitters
+    numbers = [[loss.step for loss in sides.reference.losses], [step.number for step in sides.reference.steps]]
+    for steps, values in zip(numbers, (_losses, _norms), strict=True):
+        errors = scalars(values(sides.reference), [values(run) for run in near], values(sides.candidate), sides.scale)
+        found += [step for step, error in zip(steps, errors, strict=False) if error.ratio > sides.limit][:1]
+    theirs = {(shot.optimizer, shot.count): shot for shot in sides.candidate.snapshots}
+    for shot in sides.reference.snapshots:
+        other = theirs.get((shot.optimizer, shot.count))
+        for _, members in _MEMBERS[:2]:
+            if other is not None and shot.count and _apart(sides, "", shot, members, other, Figures()) is not None:
+                found.append(shot.count)
+    return min(found)
 
 
 def _apart(
