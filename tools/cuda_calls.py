@@ -127,6 +127,8 @@ def imported(module: Module, edits: Iterable[Edit], *written: str) -> Fix:
     packages = {name.partition(".")[0] for name in written if module.names.spelling(name) is None}
     for package in sorted(packages):
         for new in import_edits(module, package):
+            if any(new.replacement in edit.replacement for edit in edits):
+                continue
             same = next((i for i, e in enumerate(edits) if e.start == e.end == new.start), None)
             if same is None:
                 edits.append(new)

@@ -58,6 +58,10 @@ class ResolveXlaDevice(PythonRule):
             f"import torch\nimport torch_xla\n\n{_TOP}\nx = torch.ones(2).to(DEVICE_TYPE)\n",
         ),
         Invalid(
+            "import time\n\nimport torch_xla\n\n\ndef f():\n    return torch_xla.device()\n",
+            f"import time\n\nimport torch\nimport torch_xla\n\n{_TOP}\n\ndef f():\n    return torch.device(DEVICE_TYPE)\n",
+        ),
+        Invalid(
             "import torch\ntry:\n    import torch_xla.core.xla_model as xm\nexcept ImportError:\n    xm = None\n"
             "device = xm.xla_device() if xm else torch.device('cpu')\n",
             None,

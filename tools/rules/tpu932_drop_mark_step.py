@@ -53,6 +53,13 @@ class DropMarkStep(PythonRule):
             "import torch\nimport torch_xla.core.xla_model as xm\nif torch.accelerator.is_available():\n"
             "    torch.accelerator.synchronize()\n",
         ),
+        Invalid(
+            "import time\n\nimport torch_xla\nimport torch_xla.core.xla_model as xm\n\n\ndef f():\n    torch_xla.sync()\n"
+            "    xm.wait_device_ops()\n",
+            "import time\n\nimport torch\nimport torch_xla\nimport torch_xla.core.xla_model as xm\n\n\ndef f():\n    if torch.accelerator.is_available():\n"
+            "        torch.accelerator.synchronize()\n",
+            count=2,
+        ),
         Invalid("import torch_xla\nwith torch_xla.step():\n    run()\n", None),
         Invalid("def f():\n    import torch_xla.core.xla_model as xm\n    xm.mark_step()\n", None),
     )
