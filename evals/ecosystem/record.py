@@ -168,6 +168,8 @@ def _conditions(r: Record) -> list[str]:
         f"{r.repository} at `{r.commit[:12]}`, {r.date}, by revision `{r.revision}`; {versions}; {r.device or '-'}.",
         *([f"Made smaller: {r.reduced}."] if r.reduced else []),
         "",
+        *(f"- {stage}: {verdict}, {reason}" for stage, (verdict, reason) in r.stages.items()),
+        "",
         "```sh",
         r.entry,
         "```",
