@@ -88,6 +88,8 @@ def _start_worker(project: Project, ids: tuple[str, ...]) -> None:
     global _worker
     # A fork has the command's own handlers: the pool ends its workers by SIGTERM, and Ctrl-C is the parent's to hear.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    if hasattr(signal, "SIGHUP"):  # absent on Windows
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _worker = project, [rule for rule in selected() if rule.ID in ids]
 
