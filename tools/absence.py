@@ -16,7 +16,7 @@ _DEVICES = frozenset("cuda mps xpu npu hpu mlu musa mtia tpu xla hip".split())
 _TORCH_VERSION = re.compile(r"(?i)torch\w*[._]*version|\b__version__\b.*torch|torch\b.*\bversion|version\b.*\btorch\b")
 _NOT_OURS = re.compile(r"version\.(cuda|hip)|torch_?(vision|audio|text|_?npu|_?tpu|_?xla)")
 _NAMED = re.compile(
-    r"(?i)torch_?v?\d|torch.*(greater|less|older|newer|lower|_ge_|_gt_|_lt_|_le_|_ge$|_lt$|after|at_least)"
+    r"(?i)torch_?v?\d|(^|_)pt_?\d|torch.*(greater|less|older|newer|lower|_ge_|_gt_|_lt_|_le_|_ge$|_lt$|after|at_least)"
 )
 _OLDER = re.compile(r"(?i)(^|_)(less|lt|le|lower|older|before|smaller|below)(_|$|\d)")
 

@@ -104,7 +104,7 @@ def _moves(node: ast.AST) -> bool:
 
 
 _ELSEWHERE = re.compile(
-    r"(?i)\b(xformers|bitsandbytes|bnb|flash_?attn\w*|tensorrt|trt|triton|cupy|pynvml|nvml\w*|apex|megatron|dali|"
+    r"(?i)\b(xformers|pyg_lib|bitsandbytes|bnb|flash_?attn\w*|tensorrt|trt|triton|cupy|pynvml|nvml\w*|apex|megatron|dali|"
     r"transformer_engine|cudnn_?version|cuda_?(kernel|ext|graph)\w*|load_inline)\b|nvidia"
 )
 _OURS = frozenset({"is_available", "device_count", "OutOfMemoryError"})

@@ -39,12 +39,15 @@ def _is_constant(node: ast.expr, value: bool) -> bool:
     return isinstance(node, ast.Constant) and node.value is value
 
 
-_CUDA_PREDICATES = frozenset({"torch.cuda.is_available", "torch.cuda.device_count", "torch.cuda.is_bf16_supported"})
+_CUDA_PREDICATES = frozenset(
+    {"torch.cuda.is_initialized", "torch.cuda.is_available", "torch.cuda.device_count", "torch.cuda.is_bf16_supported"}
+)
 
 
 _NAMED = re.compile(
     r"_*(is|has|have)_(torch_|pytorch_)?cuda(_\w+)?|_*(use|using|with)_cuda|_*(torch_)?cuda_(is_)?(available|enabled|present)"
 )
+_CUDA_FUNCTION = re.compile(r"(?i)cuda|_*(with|only|requires?|is|has|num|test)_?cuda(?![a-z])\w*|test_\w+_cuda")
 _CUDA_CLASS = re.compile(r"CUDA|Cuda(?![a-z])")
 
 
@@ -147,9 +150,12 @@ def on_cuda_path(module: Module, node: ast.AST) -> bool:
 
 
 def _named_for_cuda(holder: ast.AST) -> bool:
-    """Whether it is a ``cuda`` method, or one class of several: ``class CUDAAccelerator(Accelerator)``."""
+    """Whether it is a ``cuda`` method, a question about CUDA, a decorator for it, or one class of several.
+
+    Such as ``has_cuda``, ``with_cuda`` and ``class CUDAAccelerator(Accelerator)``.
+    """
     if isinstance(holder, ast.FunctionDef):
-        return holder.name == "cuda"
+        return _CUDA_FUNCTION.fullmatch(holder.name) is not None
     if isinstance(holder, ast.ClassDef) and _CUDA_CLASS.search(holder.name):
         bases = [(dotted(base) or "").rpartition(".")[2] for base in holder.bases]
         return any(base and _CUDA_CLASS.sub("", holder.name).endswith(base) for base in bases)
@@ -163,7 +169,7 @@ def only_cpu_or_cuda(test: ast.expr, outcome: bool = True) -> bool:
         and len(test.ops) == 1
         and isinstance(test.ops[0], ast.In if outcome else ast.NotIn)
         and isinstance(choices := test.comparators[0], ast.Tuple | ast.List | ast.Set)
-        and {"cpu", "cuda"} == {string(c) for c in choices.elts}
+        and {"cpu", "cuda"} == {string(c) for c in choices.elts} - {"meta"}
     )
 
 
@@ -176,11 +182,21 @@ def _guards(module: Module, parent: ast.AST, child: ast.AST) -> bool:
         if child is parent.body:
             return is_cuda_test(module, parent.test) or only_cpu_or_cuda(parent.test)
         return child is parent.orelse and _not_elsewhere(module, parent.test)
+    if isinstance(parent, ast.For) and child in parent.body:
+        return _counts_cuda(module, parent.iter)
+    if isinstance(parent, ast.ListComp | ast.SetComp | ast.GeneratorExp) and child is parent.elt:
+        return _counts_cuda(module, parent.generators[0].iter)
     if isinstance(parent, ast.BoolOp) and child in parent.values:
         before = parent.values[: parent.values.index(child)]
         check = is_cuda_test if isinstance(parent.op, ast.And) else is_no_cuda_test
         return any(check(module, value) for value in before)
     return False
+
+
+def _counts_cuda(module: Module, over: ast.expr) -> bool:
+    """Whether a loop goes over ``range(torch.cuda.device_count())``, so that its body runs on CUDA alone."""
+    call = over.args[0] if isinstance(over, ast.Call) and len(over.args) == 1 else None
+    return isinstance(call, ast.Call) and module.qualify(call.func) == "torch.cuda.device_count"
 
 
 def _not_elsewhere(module: Module, test: ast.expr) -> bool:

@@ -24,6 +24,10 @@ TYPE_TAKERS = frozenset(
 """Callables whose device argument belongs to the rules for mixed precision."""
 
 
+_WRITTEN_FOR = ("torch.library.", "torch.random.fork_rng")
+"""What is named for one device on purpose: a kernel for it, the generators of the devices that are listed beside it."""
+
+
 def is_cuda_literal(node: ast.AST) -> bool:
     """Whether a node is a string such as ``"cuda"``, ``"cuda:0"`` or an f-string ``f"cuda:{rank}"``."""
     text = string(node)
@@ -121,8 +125,8 @@ def _keyword(module: Module, node: ast.keyword) -> bool:
         return False
     if module.qualify(call.func) in TYPE_TAKERS:
         return False
-    if is_generator(module, call) or (module.qualify(call.func) or "").startswith("torch.library."):
-        return False  # a kernel is registered for the device it is written for
+    if is_generator(module, call) or (module.qualify(call.func) or "").startswith(_WRITTEN_FOR):
+        return False
     if node.arg == "default":
         return any(DEVICE_WORD.search(text.lstrip("-").replace("-", "_")) for a in call.args if (text := string(a)))
     return node.arg == "map_location" or bool(DEVICE_WORD.search(node.arg))
@@ -134,7 +138,7 @@ _LOOKUPS = frozenset({"get", "getenv", "getattr", "setdefault", "pop"})
 
 def _argument(module: Module, call: ast.Call, index: int) -> bool:
     name = module.qualify(call.func)
-    if name in TYPE_TAKERS or is_generator(module, call) or (name or "").startswith("torch.library."):
+    if name in TYPE_TAKERS or is_generator(module, call) or (name or "").startswith(_WRITTEN_FOR):
         return False
     if name in _FIRST_ARGUMENT:
         return index == 0

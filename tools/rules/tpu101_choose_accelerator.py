@@ -88,6 +88,7 @@ class ChooseAccelerator(PythonRule):
             if not calls or not is_cuda_test(module, choice.test, flags=False) or on_cuda_path(module, choice):
                 continue
             literals = [n for n in ast.walk(choice.body) if isinstance(n, ast.expr) and is_cuda_literal(n)]
+            literals = [n for n in literals if not _compared(module, n)]
             if not literals or any(
                 is_generator(module, a) for a in (*module.ancestors(choice), *ast.walk(choice.body))
             ):
@@ -107,7 +108,12 @@ def _edits(module: Module, choice: ast.IfExp, calls: list[ast.Call], literals: l
     if not is_for_older(module):
         tests = [module.replace(call.func, spell(module, AVAILABLE)) for call in calls]
         return (*tests, *(type_edit(module, literal) for literal in literals), *import_edits(module))
-    if choice.test in calls and choice.body in literals and string(choice.body) == "cuda" and string(choice.orelse) == "cpu":
+    if (
+        choice.test in calls
+        and choice.body in literals
+        and string(choice.body) == "cuda"
+        and string(choice.orelse) == "cpu"
+    ):
         name, edits = device_type(module, choice)
         return (module.replace(choice, parenthesised(module, choice, name)), *edits)
     return tuple(
@@ -124,6 +130,11 @@ def _type_edits(module: Module, literal: ast.expr) -> list[Edit]:
     index, quote = index_text(module, literal), module.text(literal).lstrip("fFrRuU")[0]
     written = parenthesised(module, literal, name) if index is None else f"f{quote}{{{name}}}:{index}{quote}"
     return [module.replace(literal, written), *edits]
+
+
+def _compared(module: Module, literal: ast.expr) -> bool:
+    """Whether a literal is what something is compared with (``in ("cpu", "cuda")``), and no device that is chosen."""
+    return any(isinstance(a, ast.Compare) for a in module.ancestors(literal) if isinstance(a, ast.expr))
 
 
 def _is_resolved(module: Module, otherwise: ast.expr) -> bool:

@@ -13,6 +13,10 @@ from tools.module import Module, string
 from tools.rewrite import cuda_test, device, device_type, device_type_expression, import_edits, parenthesised
 from tools.rules.base import Invalid, Match, PythonRule, Valid
 
+_AMP_STATE = frozenset(
+    f"torch.{name}"
+    for name in ("get_autocast_dtype", "is_autocast_enabled", "set_autocast_dtype", "set_autocast_enabled")
+)
 _AMP = (
     "without CUDA the literal switches mixed precision off, and the resolved device would switch it on for the CPU; "
     "decide what the CPU shall do"
@@ -44,6 +48,10 @@ class ResolveDeviceLiteral(PythonRule):
         "import torch\nif torch.cuda.is_available():\n    x = torch.ones(2, device='cuda')\n",
         "if device == 'cuda':\n    pass\n",
         "names = ['cuda', 'cpu']\nprint('cuda')\n",
+        "import torch\nwith torch.random.fork_rng(devices=cuda_devices, device_type='cuda'):\n    f()\n",
+        "import torch\ndef withCUDA(f):\n    return mark(f, device='cuda')\n",
+        "import torch\nfor i in range(torch.cuda.device_count()):\n    x = x.to(f'cuda:{i}')\n",
+        "import torch\nds = [torch.device(f'cuda:{i}') for i in range(torch.cuda.device_count())]\n",
         "import torch\nop = torch.library.custom_op('lib::f', f, mutates_args=(), device_types='cuda')\n",
         "import torch\nclass Data:\n    def cuda(self, device='cuda'):\n        return self.apply(lambda x: x.cuda(device))\n",
         "import torch\nclass CUDAAccelerator(Accelerator):\n    def setup(self):\n        self.device = 'cuda'\n",
@@ -77,7 +85,11 @@ class ResolveDeviceLiteral(PythonRule):
         Invalid("import torch\ny = x.to('cuda:1')\n", None),
         Invalid(
             "import torch\n\n\nclass Scaler:\n    def __init__(self, device='cuda'):\n"
-            "        self.scaler = torch.amp.GradScaler(device=device)\n",
+            "        self.scaler = torch.amp.GradScaler(device=device, enabled=torch.device(device).type in ('cpu', 'cuda'))\n",
+            None,
+        ),
+        Invalid(
+            "import torch\n\n\ndef dtype(device='cuda'):\n    return torch.get_autocast_dtype(device)\n",
             None,
         ),
         Invalid(
@@ -152,8 +164,9 @@ def _only_for_amp(module: Module, literal: ast.expr) -> bool:
         name = dotted(holder.targets[0])
     if name is None:
         return False
-    uses = [c for c in ast.walk(scope or module.tree) if isinstance(c, ast.Call) and _takes(c, name)]
-    return bool(uses) and all(module.names.qualify(c.func) in TYPE_TAKERS for c in uses)
+    calls = (c for c in ast.walk(scope or module.tree) if isinstance(c, ast.Call) and _takes(c, name))
+    uses = [used for c in calls if (used := module.names.qualify(c.func) or "") != "torch.device"]
+    return bool(uses) and all(used in TYPE_TAKERS or used in _AMP_STATE for used in uses)
 
 
 def _takes(call: ast.Call, name: str) -> bool:

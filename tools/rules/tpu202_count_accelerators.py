@@ -41,6 +41,7 @@ class CountAccelerators(PythonRule):
     REQUIRES = ("cuda",)
     COVERS = ("B14", "B15")
     VALID = (
+        "import torch\ndef num_cuda_devices():\n    return torch.cuda.device_count()\n",
         "import torch\nif torch.cuda.device_count() > 1:\n    model = torch.nn.DataParallel(model)\n",
         "import torch\nn = torch.cuda.device_count()\nif n > 1:\n    model = nn.DataParallel(model)\n",
         "import torch\nif torch.cuda.is_available():\n    n = torch.cuda.device_count()\n",
@@ -64,7 +65,10 @@ class CountAccelerators(PythonRule):
             "import torch\nfor i in range(torch.cuda.device_count()):\n    print(torch.cuda.mem_get_info(i))\n", None
         ),
         Invalid("import torch\nnames = [f'cuda:{i}' for i in range(torch.cuda.device_count())]\n", None),
-        Invalid("import torch\ndef num_cuda_devices():\n    return torch.cuda.device_count()\n", None),
+        Invalid(
+            "import os, torch\nos.environ['CUDA_VISIBLE_DEVICES'] = ','.join(str(i) for i in range(torch.cuda.device_count()))\n",
+            None,
+        ),
         Invalid(
             "from torch.cuda import device_count\nlocal = rank % device_count()\n",
             "import torch\nlocal = rank % max(1, torch.accelerator.device_count())\n",
@@ -93,6 +97,8 @@ def _asks_cuda_about_each(module: Module, call: ast.Call) -> bool:
         if isinstance(parent, ast.For) and child is parent.iter and any("cuda" in module.text(s) for s in parent.body):
             return True
         if isinstance(parent, ast.ListComp | ast.SetComp | ast.GeneratorExp) and "cuda" in module.text(parent.elt):
+            return True
+        if isinstance(parent, ast.stmt | ast.Dict) and "CUDA_VISIBLE_DEVICES" in module.text(parent):
             return True
         if isinstance(parent, ast.FunctionDef):
             return "cuda" in parent.name.lower() or needs_cuda(module, [parent])

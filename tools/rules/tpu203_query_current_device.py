@@ -36,6 +36,7 @@ class QueryCurrentDevice(PythonRule):
     REQUIRES = ("cuda",)
     COVERS = ("B2",)
     VALID = (
+        "import torch\ntorch.distributed.barrier(device_ids=[torch.cuda.current_device()])\n",
         "import torch\nindex = torch.accelerator.current_device_index()\n",
         "import torch\nif torch.cuda.is_available():\n    print(torch.cuda.current_device())\n",
     )
@@ -62,6 +63,8 @@ class QueryCurrentDevice(PythonRule):
     def check(self, module: Module) -> Iterator[Match]:
         """Yields calls of ``current_device``; one whose result is thrown away only starts CUDA."""
         for call, _ in calls(module, {"current_device"}):
+            if _is_index_of_ddp(module, call):
+                continue  # TPU402 keeps it for CUDA
             if _is_for_cuda(module, call):
                 yield Match(*module.span(call), grade=Grade.ADVICE, note=_FOR_CUDA)
                 continue
@@ -73,6 +76,11 @@ class QueryCurrentDevice(PythonRule):
                 text, edits = off_cuda(module, call, f"{spell(module, _INDEX)}{arguments}", (2, 8))
                 fix = Fix((module.replace(call, text), *edits))
             yield Match(*module.span(call), fix=fix)
+
+
+def _is_index_of_ddp(module: Module, call: ast.Call) -> bool:
+    keywords = (a for a in module.ancestors(call) if isinstance(a, ast.keyword))
+    return any(k.arg in ("device_ids", "output_device") for k in keywords)
 
 
 def _is_for_cuda(module: Module, call: ast.Call) -> bool:

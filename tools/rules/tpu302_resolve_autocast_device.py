@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from tools.calls import add_keyword, argument, conjunction, device_type_operand, spread
 from tools.edits import Edit, Fix
 from tools.findings import Grade
-from tools.guards import on_cuda_path
+from tools.guards import is_cuda_test, on_cuda_path
 from tools.module import Module, string
 from tools.rewrite import spell
 from tools.rules.base import Invalid, Match, PythonRule
@@ -37,6 +37,7 @@ class ResolveAutocastDevice(PythonRule):
     TRIGGERS = ("autocast",)
     COVERS = ("C3", "C4", "C7", "A18", "C8")
     VALID = (
+        "import torch\nwith torch.autocast('cuda', enabled=amp and x.is_cuda):\n    pass\n",
         "import torch\nwith torch.autocast(device_type=device.type, dtype=torch.bfloat16):\n    pass\n",
         "import torch\nif device.type == 'cuda':\n    context = torch.autocast('cuda')\n",
         "import torch\nwith torch.autocast('cpu', dtype=torch.bfloat16):\n    pass\n",
@@ -78,6 +79,9 @@ class ResolveAutocastDevice(PythonRule):
         for call in module.calls(*AUTOCAST):
             literal = argument(call, "device_type", 0)
             if literal is None or not (string(literal) or "").startswith("cuda") or on_cuda_path(module, call):
+                continue
+            enabled = argument(call, "enabled", 2)
+            if enabled is not None and is_cuda_test(module, enabled):
                 continue
             start, end = module.span(call)
             if spread(call):

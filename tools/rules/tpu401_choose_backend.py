@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from tools.calls import device_type_operand
 from tools.edits import Edit, Fix
+from tools.findings import Grade
 from tools.guards import availability_calls, dotted, is_cuda_test, on_cuda_path
 from tools.module import Module, string
 from tools.older import is_for_older
@@ -18,6 +19,8 @@ _DEFAULT = "torch.distributed.get_default_backend_for_device"
 _GROUPS = frozenset({"init_process_group", "new_group", "new_subgroups", "new_subgroups_by_enumeration", "split_group"})
 _WORD = re.compile(r"(?i)(^|_)backend$")
 _TOP = 'DEVICE_TYPE = torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else "cpu"\n'
+_IMPORTS_TORCH = re.compile(r"^\s*(import|from) torch\b", re.MULTILINE)
+_OTHER = "the file does not use torch, so this may name another library's backend; see what takes it"
 _CALL = "torch.distributed.get_default_backend_for_device(DEVICE_TYPE)"
 
 
@@ -87,6 +90,7 @@ class ChooseBackend(PythonRule):
             f"import torch\n\n{_TOP}torch.distributed.init_process_group('cpu:gloo,cuda:nccl' if torch.cuda.is_available() "
             f"else {_CALL})\n",
         ),
+        Invalid("import json\nbody = json.dumps({'backend': 'nccl'})\n", None),
         Invalid(
             "from torch.distributed import init_process_group\nconfig = {'backend': 'nccl'}\n",
             "import torch\nfrom torch.distributed import init_process_group\n\n"
@@ -108,8 +112,16 @@ class ChooseBackend(PythonRule):
                 place, edits = literal, _gloo(module, literal)
             else:
                 continue
-            if edits:
+            if edits and _is_of_torch(module, literal):
                 yield Match(*module.span(place), fix=Fix(tuple(edits)))
+            elif edits:
+                yield Match(*module.span(place), grade=Grade.ADVICE, note=_OTHER)
+
+
+def _is_of_torch(module: Module, literal: ast.expr) -> bool:
+    """Whether the backend is one of torch.distributed's: in a table it may be another library's of the same name."""
+    within = any(isinstance(a, ast.Dict | ast.keyword) for a in module.ancestors(literal))
+    return not within or _IMPORTS_TORCH.search(module.source.text) is not None
 
 
 def _handed_over(module: Module, literal: ast.expr) -> bool:

@@ -72,12 +72,12 @@ class ComputeOnCpu(PythonRule):
     INVALID = (
         Invalid(
             "import torchvision\nkeep = torchvision.ops.nms(boxes, scores, iou_threshold=0.5)[:9]\n",
-            'import torchvision\nkeep = (torchvision.ops.nms(boxes, scores, iou_threshold=0.5) if boxes.device.type in ("cpu", "cuda") '
+            'import torchvision\nkeep = (torchvision.ops.nms(boxes, scores, iou_threshold=0.5) if boxes.device.type in ("cpu", "cuda", "meta") '
             "else torchvision.ops.nms(boxes.cpu(), scores.cpu(), iou_threshold=0.5).to(boxes.device))[:9]\n",
         ),
         Invalid(
             "import torch\nx = torch.linalg.cross(a, b)\n",
-            'import torch\nx = torch.linalg.cross(a, b) if a.device.type in ("cpu", "cuda") '
+            'import torch\nx = torch.linalg.cross(a, b) if a.device.type in ("cpu", "cuda", "meta") '
             "else torch.linalg.cross(a.cpu(), b.cpu()).to(a.device)\n",
         ),
         Invalid("from torchvision.ops import roi_align\ny = roi_align(features, boxes, (7, 7))\n", None),
@@ -124,4 +124,4 @@ def _text(module: Module, call: ast.Call, tensors: tuple[str, ...]) -> str | Non
         place = module.span(value)[1] - start
         copied = f"{copied[:place]}.cpu(){copied[place:]}"
     first = module.text(call.args[0])
-    return f'{text} if {first}.device.type in ("cpu", "cuda") else {copied}.to({first}.device)'
+    return f'{text} if {first}.device.type in ("cpu", "cuda", "meta") else {copied}.to({first}.device)'
