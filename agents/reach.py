@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 _LARGEST = 2_000_000
+_CONFIGS = (".yaml", ".yml", ".json", ".jsonc", ".toml", ".ini", ".cfg")
+_CONFIG_FOLDERS = ("config_path", "config_dir")
 
 
 class Reach:
@@ -38,6 +40,21 @@ class Reach:
                 reached.add(path)
                 pending.extend(self._targets(path, start.parent))
         return {path.relative_to(self._root).as_posix() for path in reached}
+
+    def settings(self, files: Iterable[str], words: Iterable[str] = ()) -> set[str]:
+        """Configuration files that the files, or the words of a command line, name; all where hydra reads a folder."""
+        named, folders = {word.rpartition("=")[2] for word in words}, set[str]()
+        for file in files:
+            tree = self.parse(self._root / file)
+            for node in ast.walk(tree) if tree else ():
+                if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    named.add(node.value)
+                elif isinstance(node, ast.keyword) and node.arg in _CONFIG_FOLDERS:
+                    folders.add(Path(ast.unparse(node.value).strip("'\"")).name)
+        names = {Path(name).name for name in named if name.endswith(_CONFIGS)}
+        found = {path for path in self._root.rglob("*") if path.suffix in _CONFIGS and path.is_file()}
+        paths = (path.relative_to(self._root) for path in found)
+        return {p.as_posix() for p in paths if p.name in names or folders.intersection(p.parts[:-1])}
 
     def modules(self, files: Iterable[str]) -> set[str]:
         """Top-level names of all modules that the files import."""

@@ -100,13 +100,21 @@ def examine(path: str, data: bytes, project: Project, rules: Sequence[Rule], *, 
         return seen
     for rule in awake:
         try:
-            found = list(rule.check(module) if isinstance(rule, PythonRule) else rule.check(seen.source))  # type: ignore[arg-type,attr-defined]
+            found = list(_found(rule, seen.source, module, project))
         except Exception as fault:  # noqa: BLE001 - one rule's bug must not cost the user the whole scan; it is reported
             seen.skipped.append(Skipped(path=path, reason=f"{rule.ID} failed here, a fault of ours: {fault!r}"))
             continue
         seen.matches += [(rule, match) for match in found if not _silenced(rule, match, seen.source)]
     seen.matches.sort(key=lambda pair: (pair[1].start, pair[1].end, pair[0].ID))
     return seen
+
+
+def _found(rule: Rule, source: SourceFile, module: Module | None, project: Project) -> Iterator[Match]:
+    if isinstance(rule, PythonRule):
+        assert module is not None
+        yield from rule.check(module)
+    elif isinstance(rule, TextRule):
+        yield from (rule.judge(match, source, project) for match in rule.check(source))
 
 
 def finding(rule: Rule, match: Match, source: SourceFile) -> Finding:

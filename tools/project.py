@@ -119,6 +119,17 @@ class Project:
                         found.append(path)
         return frozenset(found)
 
+    @cached_property
+    def keeps_half_on_cuda(self) -> bool:
+        """Whether the program takes bfloat16 off CUDA where its settings ask for float16, as rule TPU305 writes it."""
+        for path in self.paths:
+            if path.endswith(".py"):
+                with contextlib.suppress(Unreadable):
+                    data = self.read(path)
+                    if b"bfloat16" in data and _HALF_ON_CUDA.search(data):
+                        return True
+        return False
+
 
 @dataclass
 class TextProject(Project):
@@ -141,6 +152,7 @@ class TextProject(Project):
 
 _FROM_IMPORT = re.compile(rb"\bfrom[ \t]+(?!torch\b)[\w.]+[ \t]+import[ \t]*(\([^)]*\)|[^\n]*)")
 _NAME = re.compile(r"\w+")
+_HALF_ON_CUDA = re.compile(rb"!= (?:torch\.)?float16 else (?:torch\.)?bfloat16")
 _CUDA_METHOD = re.compile(rb"^[ \t]+def cuda[ \t]*\(", re.MULTILINE)
 
 

@@ -33,7 +33,10 @@ def reached(state: State, context: Context) -> set[str]:
     scripts = [name for entry in state.entries for name in entry.scripts]
     if not scripts:
         return {path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()}
-    return Reach(root).files(name for name in scripts if name.endswith(".py")) | set(scripts)
+    reach = Reach(root)
+    files = reach.files(name for name in scripts if name.endswith(".py"))
+    words = {word for entry in state.entries for word in entry.command.split()}
+    return files | set(scripts) | reach.settings(files, words)
 
 
 def _list(findings: list[Finding], most: int = 3) -> str:

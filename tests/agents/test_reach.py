@@ -58,3 +58,15 @@ def test_circles_broken_files_and_links_out_of_the_tree(tmp_path):
 def test_modules_are_named_by_their_first_part(tmp_path):
     write(tmp_path, {"a.py": "import torch.nn as nn\nfrom numpy.random import rand\nfrom . import x\n"})
     assert Reach(tmp_path).modules(["a.py"]) == {"torch", "numpy"}
+
+
+def test_settings_are_reached_by_the_name_that_code_or_a_command_gives_them(tmp_path):
+    (tmp_path / "conf/model").mkdir(parents=True)
+    for name in ("config.yaml", "other.yaml", "cli.json", "conf/model/big.yaml"):
+        (tmp_path / name).write_text("")
+    (tmp_path / "train.py").write_text("path = ROOT / 'config.yaml'\n")
+    (tmp_path / "hydra_train.py").write_text("@hydra.main(config_path='../conf')\ndef main(options): ...\n")
+    reach = Reach(tmp_path)
+    assert reach.settings(["train.py"]) == {"config.yaml"}
+    assert reach.settings([], ["--config=cli.json"]) == {"cli.json"}
+    assert reach.settings(["hydra_train.py"]) == {"conf/model/big.yaml"}

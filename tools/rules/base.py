@@ -14,6 +14,7 @@ from typing import ClassVar
 from tools.edits import Fix
 from tools.findings import Grade
 from tools.module import Module
+from tools.project import Project
 from tools.source import SourceFile
 
 
@@ -162,6 +163,11 @@ class TextRule(Rule):
             return False
         words = data.partition(b"\n")[0].decode("utf-8", "replace").replace("/", " ").split()
         return any(interpreter in words for interpreter in cls.INTERPRETERS)
+
+    def judge(self, match: Match, source: SourceFile, project: Project) -> Match:
+        """The match in the light of the rest of the repository; as it is, unless a rule knows better."""
+        del source, project
+        return match
 
     @abstractmethod
     def check(self, source: SourceFile) -> Iterator[Match]:

@@ -18,9 +18,10 @@ class ChooseAutocastDtype(PythonRule):
     """``torch.autocast(device_type)`` without a dtype takes the device's default, which is float16 on TorchTPU.
 
     Float16 without a gradient scaler underflows, and TPUs compute in bfloat16. The defaults of CUDA (float16) and of the
-    CPU (bfloat16) stay; an explicit float16 stays on both and becomes bfloat16 elsewhere.
+    CPU (bfloat16) stay; an explicit float16 stays on both and becomes bfloat16 elsewhere. So does a variable's, in a file
+    that names float16 anywhere: a table such as ``{"fp16": torch.float16}[options.precision]`` may have put it there.
 
-    Not covered: device types that are neither a name nor an attribute; a dtype in a variable.
+    Not covered: device types that are neither a name nor an attribute; a dtype in a variable that another file fills.
     """
 
     ID = "TPU305"
@@ -34,6 +35,7 @@ class ChooseAutocastDtype(PythonRule):
         "import torch\nwith torch.autocast(device_type, enabled=False):\n    pass\n",
         "import torch\nif device_type == 'cuda':\n    context = torch.autocast(device_type, dtype=torch.float16)\n",
         "import torch\nwith torch.autocast('cpu'):\n    pass\n",
+        "import torch\nwith torch.autocast(device_type, dtype=dtype):\n    y = x.to(torch.bfloat16)\n",
     )
     INVALID = (
         Invalid(
@@ -45,6 +47,13 @@ class ChooseAutocastDtype(PythonRule):
             "import torch\nwith torch.autocast(device_type=device.type, dtype=torch.half, enabled=amp):\n    pass\n",
             "import torch\nwith torch.autocast(device_type=device.type, "
             'dtype=torch.half if device.type in ("cpu", "cuda") else torch.bfloat16, enabled=amp):\n    pass\n',
+        ),
+        Invalid(
+            "import torch\ndtype = {'fp16': torch.float16, 'bf16': torch.bfloat16}[precision]\n"
+            "with torch.autocast(device_type, dtype=dtype):\n    pass\n",
+            "import torch\ndtype = {'fp16': torch.float16, 'bf16': torch.bfloat16}[precision]\n"
+            'with torch.autocast(device_type, dtype=dtype if device_type in ("cpu", "cuda") or dtype != torch.float16 '
+            "else torch.bfloat16):\n    pass\n",
         ),
     )
 
@@ -70,4 +79,11 @@ def _edit(module: Module, call: ast.Call, device: str) -> Edit | None:
         return add_keyword(module, call, f'dtype={half} if {device} == "cuda" else {bfloat16}')
     if module.qualify(dtype) in HALF:
         return module.replace(dtype, f'{module.text(dtype)} if {device} in ("cpu", "cuda") else {bfloat16}')
+    if isinstance(dtype, ast.Name | ast.Attribute) and module.qualify(dtype) is None and _names_half(module):
+        kept = f'{device} in ("cpu", "cuda") or {module.text(dtype)} != {spell(module, "torch.float16")}'
+        return module.replace(dtype, f"{module.text(dtype)} if {kept} else {bfloat16}")
     return None
+
+
+def _names_half(module: Module) -> bool:
+    return "float16" in module.source.text.replace("bfloat16", "") or "torch.half" in module.source.text

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from tools.configs import FILES, Setting, settings
 from tools.edits import Edit, Fix
 from tools.findings import Grade
+from tools.project import Project
 from tools.rules.base import Invalid, Match, TextRule, Valid
 from tools.source import SourceFile
 
@@ -21,7 +23,7 @@ class SetConfigPrecision(TextRule):
     TPUs compute in bfloat16; fp16 needs loss scaling, which the TPU backend has no kernels for. The unsafe fix writes the
     bfloat16 spelling of the same setting, which changes the numbers on CUDA as well (and needs an Ampere GPU or newer).
     Switches (``fp16: true``) and bare numbers (``precision: 16``) are reported only: what to write instead depends on the
-    program.
+    program. It is advice too where the program itself takes bfloat16 off CUDA for it, as the fix of TPU305 does.
     """
 
     ID = "TPU822"
@@ -56,6 +58,14 @@ class SetConfigPrecision(TextRule):
             match = self._match(setting) or self._section(source, setting)
             if match:
                 yield match
+
+    def judge(self, match: Match, source: SourceFile, project: Project) -> Match:
+        """See ``TextRule.judge``."""
+        del source
+        if match.fix is None or not project.keeps_half_on_cuda:
+            return match
+        note = "the program takes bfloat16 for it on devices other than CUDA; see that nothing else reads it"
+        return replace(match, fix=None, grade=Grade.ADVICE, note=note)
 
     def _match(self, setting: Setting) -> Match | None:
         key, value = setting.normal_key, setting.value.lower()
