@@ -1,0 +1,51 @@
+"""Brings one package into a folder: a wheel from the package index, or a checkout."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+from evals.corpus.packages import Package
+
+
+def fetch(package: Package, target: Path, source_dir: Path | None) -> None:
+    """Lays the package's files into ``target``.
+
+    Args:
+        package: what to fetch.
+        target: an empty folder to be.
+        source_dir: a folder with wheels, and checkouts by name; what is not there comes from the network.
+
+    Raises:
+        subprocess.CalledProcessError: if a download or clone fails.
+        RuntimeError: if a checkout is not at the pinned commit.
+    """
+    if package.repository is None:
+        with zipfile.ZipFile(_wheel(package, target.parent / "wheels", source_dir)) as wheel:
+            wheel.extractall(target)
+        return
+    home = source_dir / package.name if source_dir and (source_dir / package.name).is_dir() else None
+    if home is None:
+        home = target.parent / "checkouts" / package.name
+        _run("git", "clone", "--quiet", f"https://github.com/{package.repository}", str(home))
+    _run("git", "clone", "--quiet", "--shared", str(home), str(target))
+    _run("git", "-C", str(target), "checkout", "--quiet", package.version)
+    shutil.rmtree(target / ".git")
+
+
+def _wheel(package: Package, downloads: Path, source_dir: Path | None) -> Path:
+    pattern = f"{package.name.replace('-', '_')}-{package.version}-*.whl"
+    found = next(iter(source_dir.glob(pattern)), None) if source_dir else None
+    if found is None:
+        downloads.mkdir(parents=True, exist_ok=True)
+        _run(sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:",
+             "--dest", str(downloads), f"{package.name}=={package.version}")  # fmt: skip
+        found = next(iter(downloads.glob(pattern)))
+    return found
+
+
+def _run(*command: str) -> None:
+    subprocess.run(command, check=True)
