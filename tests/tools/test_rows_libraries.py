@@ -266,7 +266,7 @@ import torchvision
 device = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else torch.device("cpu")
 boxes = torch.tensor([[0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 1.0, 1.0]], device=device)
 scores = torch.tensor([0.5, 0.6], device=device)
-keep = torchvision.ops.nms(boxes, scores, 0.5) if boxes.device.type in ("cpu", "cuda") else torchvision.ops.nms(boxes.cpu(), scores.cpu(), 0.5).to(boxes.device)
+keep = torchvision.ops.nms(boxes, scores, 0.5) if boxes.device.type in ("cpu", "cuda", "meta") else torchvision.ops.nms(boxes.cpu(), scores.cpu(), 0.5).to(boxes.device)
 result = (keep.tolist(), keep.device == boxes.device)
 """,
         before="is not implemented for TPU",
