@@ -103,6 +103,10 @@ class Facts(BaseModel):
             )
         return None
 
+    def migrated_agrees(self) -> bool:
+        """Whether the migrated program computes on the CPU, in float32, what the original does."""
+        return self.runs["migrated"].ended_well and not _Comparisons(self).cpu.problems
+
     def compared(
         self, units: list[str], candidate: str, precision: Literal["float32", "low"], strict: bool, device: str | None
     ) -> CompareOutput:
