@@ -14,6 +14,11 @@ from evals.corpus.packages import PACKAGES
 from evals.corpus.study import Record, study
 from evals.results import FOLDER, revision, today
 
+_COLUMNS = (
+    *("package", "version", "files", "lines", "safe", "unsafe", "advice", "per 1000 lines", "changed files"),
+    *("own tests", "holds"),
+)
+_WORDS = frozenset({"package", "version", "own tests", "holds"})
 OUT = Path(__file__).resolve().parents[2] / "out" / "corpus"
 
 
@@ -84,8 +89,8 @@ def page(found: list[Record], figures: dict[str, object]) -> str:
         *_precision(figures["precision"]),  # type: ignore[arg-type]
         _recall(figures["recall"]),  # type: ignore[arg-type]
         "",
-        "| package | version | files | lines | safe | unsafe | advice | per 1000 lines | changed files | own tests | holds |",
-        "|---|---|--:|--:|--:|--:|--:|--:|--:|---|---|",
+        f"| {' | '.join(_COLUMNS)} |",
+        f"|{'|'.join('---' if name in _WORDS else '--:' for name in _COLUMNS)}|",
         *(_row(record) for record in found),
     ]
     faults = [

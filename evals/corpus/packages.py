@@ -53,12 +53,6 @@ x-transformers 2.31.10
 """
 
 PACKAGES: tuple[Package, ...] = (
-    Package(
-        "einops",
-        "0.8.2",
-        tests=("einops/tests",),
-        environment=(("EINOPS_TEST_BACKENDS", "numpy,torch"), ("CUDA_VISIBLE_DEVICES", "")),
-    ),
     *(Package(*line.split()) for line in _WHEELS.split("\n") if line),
     Package("nanoGPT", "3adf61e154c3fe3fca428ad6bc3818b27a3b8291", "karpathy/nanoGPT"),
     Package(
@@ -71,4 +65,10 @@ PACKAGES: tuple[Package, ...] = (
     Package("build-nanogpt", "6104ab1b53920f6e2159749676073ff7d815c1fa", "karpathy/build-nanogpt"),
     Package("pytorch-cifar", "49b7aa97b0c12fe0d4054e670403a16b6b834ddd", "kuangliu/pytorch-cifar"),
     Package("examples", "77f55b912142e11fcfdf5b530231fb9c52f181e8", "pytorch/examples"),
+    Package(
+        "einops",
+        "0.8.2",
+        tests=("einops/tests",),
+        environment=(("EINOPS_TEST_BACKENDS", "numpy,torch"), ("CUDA_VISIBLE_DEVICES", "")),
+    ),
 )

@@ -121,8 +121,9 @@ def _test(package: Package, record: Record, before: Path, after: Path, time_limi
 def _outcomes(package: Package, tree: Path, time_limit: float) -> dict[str, str]:
     report = tree.parent / f"{tree.name}.xml"
     report.unlink(missing_ok=True)
-    environment = os.environ | {"PYTHONPATH": str(tree), "TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-c", "/dev/null",
+    environment = os.environ | {"PYTHONPATH": str(tree), "TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "OMP_NUM_THREADS": "1",
+                                "TPU_SKIP_MDS_QUERY": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # fmt: skip
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", "/dev/null",
                f"--rootdir={tree}", f"--junitxml={report}", *package.tests]  # fmt: skip
     subprocess.run(
         command,
