@@ -53,12 +53,14 @@ _kept: list[Any] = []
 class _Rounding:
     def __init__(self, torch: Any) -> None:
         self.torch = torch
+        # The method of C: torch's own may be one that keeps float32.
+        self.to = torch._C.TensorBase.to
         self.asked_for_more = False
 
     def value(self, operand: Any) -> Any:
         """Returns a float32 tensor rounded to bfloat16; anything else as it is."""
         if isinstance(operand, self.torch.Tensor) and operand.dtype == self.torch.float32:
-            return operand.to(self.torch.bfloat16).to(self.torch.float32)
+            return self.to(self.to(operand, self.torch.bfloat16), self.torch.float32)
         return operand
 
     def half(self, args: tuple[Any, ...], operands: tuple[int, ...]) -> Any:
@@ -70,13 +72,13 @@ class _Rounding:
     def widened(self, original: Callable[..., Any], dtype: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         """Computes in float32 and rounds what comes out to the dtype of the operands."""
         tensor, full = self.torch.Tensor, self.torch.float32
-        given = [a.to(full) if isinstance(a, tensor) and a.dtype == dtype else a for a in args]
+        given = [self.to(a, full) if isinstance(a, tensor) and a.dtype == dtype else a for a in args]
         made = original(*given, **kwargs)
         if not isinstance(made, tuple):
-            return made.to(dtype)
+            return self.to(made, dtype)
         # A second value beside one output is the logarithm of a sum, which is kept in float32.
         narrow = 1 if len(made) == 2 else len(made)
-        return tuple(m.to(dtype) if i < narrow and isinstance(m, tensor) else m for i, m in enumerate(made))
+        return tuple(self.to(m, dtype) if i < narrow and isinstance(m, tensor) else m for i, m in enumerate(made))
 
     def forward(self, original: Callable[..., Any], operands: tuple[int, ...], widen: bool) -> Callable[..., Any]:
         """An operator with rounded operands."""

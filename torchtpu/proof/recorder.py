@@ -354,8 +354,12 @@ def _places(module: nn.Module) -> dict[str, Any]:
     return {"defined": source, "called": frames.caller()}
 
 
+made: Recorder | None = None
+
+
 def install(proof: Proof) -> Recorder | None:
     """Starts recording in this process, where the comparison asks for it; before the hooks that end a program."""
+    global made
     from torch.optim import optimizer as optimizers
 
     if proof.record is None:
@@ -363,7 +367,7 @@ def install(proof: Proof) -> Recorder | None:
     limit = os.environ.get(steps.LIMIT_VARIABLE)
     most = int(limit) if limit else None
     store = Store(proof.record, {"detailed": proof.record_steps, "limit": most, "torch": torch.__version__})
-    recorder = Recorder(store, proof.record_steps, most, proof.most_backwards)
+    recorder = made = Recorder(store, proof.record_steps, most, proof.most_backwards)
     recorder.attach()
     before, after = recorder.safely(recorder.before_step), recorder.safely(recorder.after_step)
     optimizers.register_optimizer_step_pre_hook(lambda optimizer, *_: before(optimizer))

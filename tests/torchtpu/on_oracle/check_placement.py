@@ -257,6 +257,13 @@ def test_loaders_give_host_batches(workers):
     assert batches[1][0].cuda().is_cuda
 
 
+def test_pinned_memory_is_the_hosts():
+    for made in (torch.zeros(2, pin_memory=True), torch.ones(2).new_empty(2, pin_memory=True)):
+        assert not made.is_cuda
+        assert made.is_pinned()
+    assert torch.ones(2).pin_memory().is_pinned()
+
+
 def test_numpy_shares_memory_with_the_host_tensor_only():
     numpy = pytest.importorskip("numpy")
     array = numpy.zeros(3, dtype="float32")

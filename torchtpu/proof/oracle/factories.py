@@ -37,6 +37,7 @@ def _make(original: Callable[..., Any]) -> Callable[..., Any]:
     tensor_type = placement._tensor
 
     def factory(*args: Any, **kwargs: Any) -> Any:
+        kwargs.pop("pin_memory", None)  # there is no memory to pin
         device = kwargs.get("device")
         if device is None:
             like = args[0] if args and isinstance(args[0], tensor_type) else None

@@ -106,6 +106,7 @@ def _follow(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _new(original: Callable[..., Any]) -> Callable[..., Any]:
     def factory(self: Any, *args: Any, **kwargs: Any) -> Any:
+        kwargs.pop("pin_memory", None)
         place = placement.read(kwargs.get("device"))
         if place is not None:
             kwargs["device"] = placement._cpu
