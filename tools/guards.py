@@ -72,7 +72,7 @@ def _is_prefix_test(call: ast.Call) -> bool:
 def _is_comparison(module: Module, test: ast.Compare) -> bool:
     left, operator, right = test.left, test.ops[0], test.comparators[0]
     if isinstance(operator, ast.Eq):
-        return any((string(side) or "").startswith("cuda") for side in (left, right))
+        return any((string(side) or "").startswith("cuda") or _is_member(module, side) for side in (left, right))
     if isinstance(operator, ast.In):
         return string(left) == "cuda"
     if isinstance(operator, ast.Gt | ast.GtE | ast.NotEq):
@@ -80,6 +80,11 @@ def _is_comparison(module: Module, test: ast.Compare) -> bool:
     if isinstance(operator, ast.IsNot):
         return module.qualify(left) == "torch.version.cuda"
     return False
+
+
+def _is_member(module: Module, side: ast.expr) -> bool:
+    """Whether it is CUDA as a member of an enumeration of the user's own: ``RNGType.CUDA``."""
+    return isinstance(side, ast.Attribute) and side.attr == "CUDA" and module.qualify(side.value) != "torch"
 
 
 def availability_calls(module: Module, test: ast.expr) -> list[ast.Call]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tools.calls import argument
+from tools.calls import argument, device_type_operand
 from tools.edits import Fix
 from tools.guards import on_cuda_path
 from tools.module import Module, string
-from tools.rewrite import device_type
 from tools.rules.base import Invalid, Match, PythonRule
+from tools.rules.tpu302_resolve_autocast_device import beside_cpu
 
 _TOP = 'DEVICE_TYPE = torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else "cpu"\n'
 _DECORATORS = ("torch.amp.custom_fwd", "torch.amp.custom_bwd", "torch.amp.autocast_mode.custom_fwd",
@@ -20,7 +20,7 @@ class ResolveCustomFunctionDevice(PythonRule):
     """``custom_fwd(device_type="cuda")`` guards a function against autocast on CUDA and nowhere else.
 
     Under autocast for another device the guard does not fire: ``cast_inputs`` is ignored and low precision reaches code
-    that asked for float32. The device type becomes the resolved one.
+    that asked for float32. The device type becomes the resolved one, except on the CPU, whose autocast it did not follow.
     """
 
     ID = "TPU304"
@@ -39,7 +39,7 @@ class ResolveCustomFunctionDevice(PythonRule):
             "    @torch.amp.custom_fwd(cast_inputs=torch.float32, device_type='cuda')\n    def forward(ctx, x):\n"
             "        return x\n",
             f"import torch\n\n{_TOP}\nclass F(torch.autograd.Function):\n    @staticmethod\n"
-            "    @torch.amp.custom_fwd(cast_inputs=torch.float32, device_type=DEVICE_TYPE)\n    def forward(ctx, x):\n"
+            "    @torch.amp.custom_fwd(cast_inputs=torch.float32, device_type=DEVICE_TYPE if DEVICE_TYPE != \"cpu\" else 'cuda')\n    def forward(ctx, x):\n"
             "        return x\n",
         ),
     )
@@ -49,5 +49,6 @@ class ResolveCustomFunctionDevice(PythonRule):
         for call in module.calls(*_DECORATORS):
             literal = argument(call, "device_type")
             if literal is not None and string(literal) == "cuda" and not on_cuda_path(module, call):
-                name, edits = device_type(module, call)
-                yield Match(*module.span(call), fix=Fix((module.replace(literal, name), *edits)))
+                name, edits = device_type_operand(module, call)
+                text = beside_cpu(name, module.text(literal))
+                yield Match(*module.span(call), fix=Fix((module.replace(literal, text), *edits)))

@@ -42,6 +42,9 @@ class BucketLengths(PythonRule):
     )
     COVERS = ("J6",)
     VALID = (
+        "def encode(tokenizer, prompt, ids):\n    whole = tokenizer(prompt, padding='longest', return_tensors='pt').input_ids\n"
+        "    if whole.shape[-1] > ids.shape[-1] and not torch.equal(ids, whole):\n"
+        "        warn(tokenizer.batch_decode(whole[:, 9:]))\n",
         "batch = tokenizer(texts, padding='max_length', max_length=128)\n",
         "batch = tokenizer(texts, padding=True, pad_to_multiple_of=8)\n",
         "conv = Conv(3, padding=True)\n",
@@ -66,12 +69,39 @@ class BucketLengths(PythonRule):
             if on_cuda_path(module, call):
                 continue
             if _pads_to_longest(module, call) and keyword(call, "pad_to_multiple_of") is None:
+                if _only_compared(module, call):
+                    continue
                 fix = None if spread(call) else Fix((add_keyword(module, call, f"pad_to_multiple_of={_STEP}"),))
                 yield Match(*module.span(call), fix=fix, grade=None if fix else Grade.ADVICE, note=_NOTE)
         for call in module.calls(*_PADS):
             if not on_cuda_path(module, call):
                 note = f"pad the result further, to one of a few lengths such as multiples of {_STEP}"
                 yield Match(*module.span(call), grade=Grade.ADVICE, note=note)
+
+
+def _only_compared(module: Module, call: ast.Call) -> bool:
+    """Whether the ids are looked at on the host only, by shape, ``torch.equal`` and decoding, and never computed with."""
+    statement, scope = module.statement(call), module.function(call)
+    if (
+        not isinstance(statement, ast.Assign)
+        or not isinstance(target := statement.targets[0], ast.Name)
+        or scope is None
+    ):
+        return False
+    held = list(ast.walk(scope))
+    parents = {child: node for node in held for child in ast.iter_child_nodes(node)}
+    uses = [n for n in held if isinstance(n, ast.Name) and n.id == target.id and isinstance(n.ctx, ast.Load)]
+    return bool(uses) and all(_on_host(parents[use], parents) for use in uses)
+
+
+def _on_host(parent: ast.AST, parents: dict[ast.AST, ast.AST]) -> bool:
+    if isinstance(parent, ast.Attribute):
+        return parent.attr == "shape"
+    while isinstance(parent, ast.Subscript):
+        parent = parents[parent]
+    function = parent.func if isinstance(parent, ast.Call) else None
+    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    return name in ("equal", "batch_decode", "decode", "len")
 
 
 def _pads_to_longest(module: Module, call: ast.Call) -> bool:
