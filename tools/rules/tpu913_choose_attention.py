@@ -31,6 +31,7 @@ class ChooseAttention(PythonRule):
     FAMILY = "F"
     MESSAGE = "flash attention is for CUDA alone; sdpa computes the same elsewhere"
     TRIGGERS = ("flash_attention",)
+    PATTERN = r"= *[\"'](flash_attention|kernels-community)|attn_impl\w*[\"']\]? *[:=] *[\"']|attention_impl\w*[\"'] *: *[\"']|use_flash_attention_2 *= *True"
     COVERS = ("F2",)
     VALID = (
         "m = M.from_pretrained(n, attn_implementation='sdpa')\n",

@@ -34,7 +34,7 @@ class LibraryOnCuda(PythonRule):
     FAMILY = "F"
     MESSAGE = "that the library can be imported does not mean that the device is CUDA"
     TRIGGERS = tuple(sorted(_LIBRARIES))
-    PATTERN = r"= *True\b|find_spec"
+    PATTERN = r"^[ \t]+\w*(?i:has|avail|enabl|use|install|is_)\w* *= *True\b|find_spec\( *[\"'](flash_attn|xformers|triton|apex|mamba_ssm|causal_conv1d|amp_C|transformer_engine|sageattention)"
     COVERS = ("F3", "F4", "F12", "A3")
     VALID = (
         "import torch\ntry:\n    import xformers\n    HAS = torch.cuda.is_available()\nexcept ImportError:\n    HAS = False\n",

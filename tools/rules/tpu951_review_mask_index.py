@@ -36,7 +36,7 @@ class ReviewMaskIndex(PythonRule):
     MESSAGE = "the size of what a boolean mask selects depends on the data; a TPU compiles for each size"
     TRIGGERS = ("mask]", "masks]", "active]", "valid]", "keep]", "masked_select(", "masked_scatter(")
     REQUIRES = ("torch",)
-    PATTERN = r"def forward\(|cross_entropy\("
+    PATTERN = r"\[(\w+\.)*\w*(mask|masked|active|valid|keep)s?\]|masked_(select|scatter)\("
     COVERS = ("J2", "J3", "J5")
     VALID = (
         "import torch\n\ndef clean(x, mask):\n    return x[mask]\n",
