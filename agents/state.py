@@ -134,6 +134,7 @@ class RunRecord(BaseModel):
     loaded: list[str] = Field(default=[], description="files of the project that it imported")
     sandboxed: bool = False
     sandbox_note: str = ""
+    without_torch: bool = Field(default=False, description="its Python programs all reported, and none imported torch")
     log: str | None = None
     result: str | None = None
     command: str = Field(default="", description="the exact command line a person can repeat")

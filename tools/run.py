@@ -67,6 +67,7 @@ class RunOutput(BaseModel):
     output_tail: str = ""
     sandboxed: bool = False
     sandbox_note: str = ""
+    without_torch: bool = False
     log: str | None = None
 
 

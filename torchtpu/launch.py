@@ -198,6 +198,7 @@ def _result(
         output_bytes=output.total,
         python=str(_python(spec)),
         loaded=tuple(sorted(record.loaded)),
+        without_torch=record.without_torch,
         backend_frame=None if outcome.good else record.backend_frame(private.events),
     )
 

@@ -27,6 +27,10 @@ def judge(record: RunRecord, diagnosis: Diagnosis | None) -> Verdict:
     kind = (record.device or {}).get("kind")
     if kind == "cpu":
         return not_run("runs", "it ran on the CPU, which says nothing about a TPU", evidence)
+    if record.without_torch:
+        return failed(
+            "runs", f"'{record.entry}' ended well, but never imported torch: nothing of it ran on the TPU", evidence
+        )
     if kind not in ("hardware", "simulated"):
         return not_run(
             "runs", f"no device was reported by '{record.entry}', so nothing is claimed. {record.explanation}", evidence

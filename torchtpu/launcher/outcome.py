@@ -62,6 +62,7 @@ class Facts:
         output_bytes: Bytes it printed.
         python: The workload's interpreter.
         loaded: The project's files that were imported, as those processes tell that came to their end.
+        without_torch: Whether Python programs ran, all of them told of themselves, and none imported torch.
         backend_frame: The innermost frame of torch_tpu or libtpu in the thread that died, where there is one.
     """
 
@@ -89,4 +90,5 @@ class Facts:
     output_bytes: int = 0
     python: str = ""
     loaded: tuple[str, ...] = ()
+    without_torch: bool = False
     backend_frame: str | None = None

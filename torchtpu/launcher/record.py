@@ -172,6 +172,11 @@ class Record:
         return sum(known) if known else None
 
     @property
+    def without_torch(self) -> bool:
+        """Whether Python programs ran, all of them told of themselves, and none imported torch."""
+        return self.device is None and not self.notes and any(p.role == "program" for p in self._all())
+
+    @property
     def losses(self) -> tuple[float, ...]:
         """The first and the last losses."""
         return (*self.first_losses, *self.last_losses)
