@@ -38,6 +38,7 @@ TESTS_SECONDS = 300.0
 _FAST_MATH_OFF = {"TORCHDYNAMO_DISABLE": "1", "PYTHONHASHSEED": "0"}
 
 Tell = Callable[[str], None]
+Run = Callable[..., runner.RunOutput]
 
 
 class VerifyRequest(BaseModel):
@@ -101,14 +102,15 @@ DEVICE = _Plan("device", "migrated", {"precision": "float32"}, on_device=True)
 DEVICE_LOW = _Plan("device-low", "migrated", {"precision": "own"}, on_device=True)
 
 
-def verify(request: VerifyRequest, tell: Tell = lambda _text: None) -> VerifyOutput:
+def verify(request: VerifyRequest, tell: Tell = lambda _text: None, run: Run = runner.run) -> VerifyOutput:
     """Make the runs that are needed and judge the stages forward, gradients, trains and preserves.
 
     Args:
         request: What to compare.
         tell: Called with what is being done.
+        run: Makes one run, as `tools.run.run` does.
     """
-    work = _Work(request, tell)
+    work = _Work(request, tell, run)
     try:
         facts = _gather(work)
     finally:
@@ -159,8 +161,9 @@ def _compared_runs(work: _Work, facts: Facts) -> None:
 class _Work:
     """Makes the runs of one request."""
 
-    def __init__(self, request: VerifyRequest, tell: Tell) -> None:
+    def __init__(self, request: VerifyRequest, tell: Tell, run: Run) -> None:
         self.request = request
+        self._make_run = run
         self.most_backwards: int | None = None
         self._tell = tell
         # Every run has the same path, which programs print, hash and save.
@@ -204,7 +207,7 @@ class _Work:
             if event.event == "note" and event.data.get("kind") in ("oracle", "injection"):
                 oracle.append(dict(event.data))
 
-        output = runner.run(request, on_event=on_event)
+        output = self._make_run(request, on_event=on_event)
         return VerifyRun(
             name=plan.name, tree=plan.tree, outcome=output.outcome, explanation=output.explanation,
             duration=output.duration, steps=output.steps, device=output.device, losses=output.losses,

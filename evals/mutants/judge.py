@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
+from evals.mutants import forked
 from evals.mutants.edits import Edit, lay_out
 from tools import commands
 from tools.verify import VerifyOutput, VerifyRequest, verify
@@ -68,7 +69,8 @@ def judge(edit: Edit, folder: Path) -> Judged:
             reuse=kept if kept.is_dir() else None,
             tests=edit.file.startswith("tests/"),
             on_device=edit.device,
-        )
+        ),
+        run=forked.run,
     )
     _keep(scratch, kept)
     return _judged(edit, output, time.monotonic() - began)
