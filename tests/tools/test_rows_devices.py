@@ -290,7 +290,7 @@ seen = []
 
 class Keep(torch.autograd.Function):
     @staticmethod
-    @custom_fwd(device_type=DEVICE_TYPE, cast_inputs=torch.float32)
+    @custom_fwd(device_type=DEVICE_TYPE if DEVICE_TYPE != "cpu" else "cuda", cast_inputs=torch.float32)
     def forward(ctx, x):
         seen.append(x.dtype)
         return x
