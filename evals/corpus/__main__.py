@@ -7,7 +7,9 @@ import json
 import shutil
 import subprocess
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from evals.corpus import review
 from evals.corpus.packages import PACKAGES
@@ -75,7 +77,7 @@ def publish(found: list[Record], precision: dict[str, dict[str, float]], recall:
     (FOLDER / "corpus.md").write_text(page(found, figures), encoding="utf-8")
 
 
-def page(found: list[Record], figures: dict[str, object]) -> str:
+def page(found: list[Record], figures: Mapping[str, Any]) -> str:
     """The summary as Markdown."""
     holding = sum(record.holds for record in found)
     lines = [
@@ -86,8 +88,8 @@ def page(found: list[Record], figures: dict[str, object]) -> str:
         f"{figures['date']}, revision {figures['revision']}. For {holding} of {len(found)} packages every changed file "
         "compiles, a second pass changes nothing, no fix was dropped, and the package's own tests come out as before.",
         "",
-        *_precision(figures["precision"]),  # type: ignore[arg-type]
-        _recall(figures["recall"]),  # type: ignore[arg-type]
+        *_precision(figures["precision"]),
+        _recall(figures["recall"]),
         "",
         f"| {' | '.join(_COLUMNS)} |",
         f"|{'|'.join('---' if name in _WORDS else '--:' for name in _COLUMNS)}|",

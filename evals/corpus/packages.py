@@ -53,7 +53,7 @@ x-transformers 2.31.10
 """
 
 PACKAGES: tuple[Package, ...] = (
-    *(Package(*line.split()) for line in _WHEELS.split("\n") if line),
+    *(Package(name, version) for name, version in (line.split() for line in _WHEELS.split("\n") if line)),
     Package("nanoGPT", "3adf61e154c3fe3fca428ad6bc3818b27a3b8291", "karpathy/nanoGPT"),
     Package(
         "minGPT",
