@@ -24,7 +24,8 @@ def check(sides: Sides, figures: dict[str, Figures]) -> list[Problem]:
         for look in (_steps, _membership, _schedules, _loss_kinds, _ties, _moves, _statistics_move, _degenerate):
             found += look(sides)
     found += _curve(sides, figures[TRAINS])
-    return [*found, *_states(sides, figures[TRAINS])]
+    states = list(_states(sides, figures[TRAINS]))
+    return [*found, *states] if sides.strict else found
 
 
 def _steps(sides: Sides) -> Iterator[Problem]:
