@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import subprocess
 import time
 from collections.abc import Mapping
@@ -52,7 +51,6 @@ def main() -> int:
             except (subprocess.SubprocessError, OSError, RuntimeError) as error:
                 record = Record(name=package.name, version=package.version, dropped=[f"not studied: {error}"])
             (records / f"{package.name}.json").write_text(record.model_dump_json() + "\n", encoding="utf-8")
-            shutil.rmtree(args.out / f"{package.name}.git", ignore_errors=True)
             print(
                 f"{package.name:<30} {'holds' if record.holds else 'FAILS'}  {time.monotonic() - start:.0f} s",
                 flush=True,
@@ -68,7 +66,7 @@ def main() -> int:
 
 def publish(found: list[Record], precision: dict[str, dict[str, float]], recall: dict[str, object]) -> None:
     """Write the figures as JSON, and the page made from them."""
-    packages = [record.model_dump(mode="json", exclude={"findings"}) for record in found]
+    packages = [record.model_dump(mode="json", exclude={"findings", "rewritten"}) for record in found]
     figures = {
         "date": today(), "revision": revision(), "precision": precision, "recall": recall, "packages": packages,
     }  # fmt: skip
@@ -124,8 +122,12 @@ def _precision(groups: dict[str, dict[str, float]]) -> list[str]:
     return said
 
 
-def _recall(figures: dict[str, object]) -> str:
-    return f"Of {figures['marked']} lines listed by hand as tied to CUDA, {figures['found']} have a finding."
+def _recall(figures: Mapping[str, Any]) -> str:
+    marked, found = figures["marked"], figures["found"]
+    missed = ", ".join(f"`{line}`" for line in figures["missed"])
+    return (
+        f"Of {marked} lines listed by hand as tied to CUDA, {found} have a finding or are replaced. Missed: {missed}."
+    )
 
 
 if __name__ == "__main__":

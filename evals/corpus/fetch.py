@@ -30,10 +30,15 @@ def fetch(package: Package, target: Path, source_dir: Path | None) -> None:
     home = source_dir / package.name if source_dir and (source_dir / package.name).is_dir() else None
     if home is None:
         home = target.parent / "checkouts" / package.name
-        _run("git", "clone", "--quiet", f"https://github.com/{package.repository}", str(home))
-    _run("git", "clone", "--quiet", "--shared", str(home), str(target))
-    _run("git", "-C", str(target), "checkout", "--quiet", package.version)
-    shutil.rmtree(target / ".git")
+        if not home.exists():
+            _run("git", "clone", "--quiet", f"https://github.com/{package.repository}", str(home))
+        _run("git", "-C", str(home), "checkout", "--quiet", package.version)
+    # Files are copied, not checked out: a mirror may lack the largest objects, and the tree is what is judged.
+    command = ["git", "-C", str(home), "rev-parse", "HEAD"]
+    commit = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    if commit != package.version:
+        raise RuntimeError(f"{home} is at {commit}, not at {package.version}")
+    shutil.copytree(home, target, ignore=shutil.ignore_patterns(".git"))
 
 
 def _wheel(package: Package, downloads: Path, source_dir: Path | None) -> Path:

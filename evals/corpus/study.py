@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import shutil
 import subprocess
@@ -29,6 +30,7 @@ class Record(BaseModel):
         lines: in them.
         grades: findings by grade.
         changed: files that the safe fixes changed.
+        rewritten: the lines of each, as they were numbered before, that the fixes took away or replaced.
         broken: changed files that do not compile although they did before.
         dropped: fixes that were dropped, and rules that failed.
         second_pass: rules that changed something in a second pass.
@@ -43,6 +45,7 @@ class Record(BaseModel):
     lines: int = 0
     grades: dict[str, int] = {}
     changed: int = 0
+    rewritten: dict[str, list[int]] = {}
     broken: list[str] = []
     dropped: list[str] = []
     second_pass: list[str] = []
@@ -96,8 +99,14 @@ def _compare(record: Record, texts: dict[Path, bytes], before: Path, after: Path
         new = (after / path.relative_to(before)).read_bytes()
         if new != text:
             record.changed += 1
+            record.rewritten[path.relative_to(before).as_posix()] = _replaced(text, new)
             if _compiles(text) and not _compiles(new):
                 record.broken.append(str(path.relative_to(before)))
+
+
+def _replaced(old: bytes, new: bytes) -> list[int]:
+    blocks = difflib.SequenceMatcher(None, old.splitlines(), new.splitlines(), autojunk=False).get_opcodes()
+    return [line + 1 for kind, start, end, _, _ in blocks if kind != "equal" for line in range(start, end)]
 
 
 def _compiles(text: bytes) -> bool:

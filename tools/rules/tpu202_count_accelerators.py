@@ -20,6 +20,9 @@ _COUNT = "torch.accelerator.device_count"
 _EACH = (
     "CUDA is asked about each of these devices; decide what is done for a device of another kind, then count those too"
 )
+_REFUSES = (
+    "the program stops where CUDA has too few devices; ask torch.accelerator, or the processes that torchrun started"
+)
 _DIVISIONS = (ast.Div, ast.FloorDiv, ast.Mod)
 
 
@@ -64,6 +67,9 @@ class CountAccelerators(PythonRule):
         Invalid(
             "import torch\nfor i in range(torch.cuda.device_count()):\n    print(torch.cuda.mem_get_info(i))\n", None
         ),
+        Invalid(
+            "import torch\nif rank + 1 > torch.cuda.device_count():\n    raise ValueError('not enough GPUs')\n", None
+        ),
         Invalid("import torch\nnames = [f'cuda:{i}' for i in range(torch.cuda.device_count())]\n", None),
         Invalid(
             "import os, torch\nos.environ['CUDA_VISIBLE_DEVICES'] = ','.join(str(i) for i in range(torch.cuda.device_count()))\n",
@@ -81,6 +87,8 @@ class CountAccelerators(PythonRule):
         for call, _ in calls(module, {"device_count"}):
             divisor = _divides(module, call)
             if not divisor and (replicated or _tests_cuda(module, call)):
+                if _refuses(module, call):
+                    yield Match(*module.span(call), grade=Grade.ADVICE, note=_REFUSES)
                 continue
             if _asks_cuda_about_each(module, call):
                 yield Match(*module.span(call), grade=Grade.ADVICE, note=_EACH)
@@ -104,6 +112,14 @@ def _asks_cuda_about_each(module: Module, call: ast.Call) -> bool:
             return "cuda" in parent.name.lower() or needs_cuda(module, [parent])
         child = parent
     return False
+
+
+def _refuses(module: Module, call: ast.Call) -> bool:
+    """Whether the program stops where too few devices are counted."""
+    holder = next((a for a in module.ancestors(call) if isinstance(a, ast.If)), None)
+    return (
+        holder is not None and call in set(ast.walk(holder.test)) and any(isinstance(s, ast.Raise) for s in holder.body)
+    )
 
 
 def _divides(module: Module, call: ast.Call) -> bool:

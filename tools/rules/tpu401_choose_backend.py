@@ -20,6 +20,7 @@ _GROUPS = frozenset({"init_process_group", "new_group", "new_subgroups", "new_su
 _WORD = re.compile(r"(?i)(^|_)backend$")
 _TOP = 'DEVICE_TYPE = torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else "cpu"\n'
 _IMPORTS_TORCH = re.compile(r"^\s*(import|from) torch\b", re.MULTILINE)
+_TABLE = "the table has no entry for other accelerators; take torch.distributed.get_default_backend_for_device for them"
 _OTHER = "the file does not use torch, so this may name another library's backend; see what takes it"
 _CALL = "torch.distributed.get_default_backend_for_device(DEVICE_TYPE)"
 
@@ -90,6 +91,7 @@ class ChooseBackend(PythonRule):
             f"import torch\n\n{_TOP}torch.distributed.init_process_group('cpu:gloo,cuda:nccl' if torch.cuda.is_available() "
             f"else {_CALL})\n",
         ),
+        Invalid("import torch\nbackends = {'cuda': 'nccl', 'xpu': 'ccl'}\nb = backends.get(kind, 'gloo')\n", None),
         Invalid("import json\nbody = json.dumps({'backend': 'nccl'})\n", None),
         Invalid(
             "from torch.distributed import init_process_group\nconfig = {'backend': 'nccl'}\n",
@@ -102,6 +104,9 @@ class ChooseBackend(PythonRule):
         """Yields places that choose NCCL, or gloo for want of CUDA."""
         for literal in module.nodes(ast.Constant):
             text = string(literal) or ""
+            if text == "nccl" and _in_table(module, literal):
+                yield Match(*module.span(literal), grade=Grade.ADVICE, note=_TABLE)
+                continue
             if (
                 text == "nccl"
                 or (text == "NCCL" and _handed_over(module, literal))
@@ -116,6 +121,17 @@ class ChooseBackend(PythonRule):
                 yield Match(*module.span(place), fix=Fix(tuple(edits)))
             elif edits:
                 yield Match(*module.span(place), grade=Grade.ADVICE, note=_OTHER)
+
+
+def _in_table(module: Module, literal: ast.expr) -> bool:
+    """Whether the literal is CUDA's entry in a table of backends by device, in which the accelerator has none."""
+    table = module.parent(literal)
+    if not isinstance(table, ast.Dict):
+        return False
+    keys = {string(key) for key in table.keys}
+    return "tpu" not in keys and any(
+        v is literal and string(k) == "cuda" for k, v in zip(table.keys, table.values, strict=True)
+    )
 
 
 def _is_of_torch(module: Module, literal: ast.expr) -> bool:
