@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tools.engine import applicable, is_python, triggered
+from tools.engine import examine, is_python
 from tools.project import Project
 from tools.rules import selected
 from tools.source import Unreadable
@@ -113,13 +113,13 @@ def copy_of_torch(target: Path) -> Path:
 
 
 def prefiltered(tree: Path) -> list[str]:
-    """The Python files that at least one rule asks to see parsed."""
+    """The Python files that the scan looks into: at least one rule asks to see them parsed."""
     project, rules = Project(tree), selected()
     found = []
     for path in filter(is_python, project.paths):
         try:
             data = project.read(path)
-            if triggered(applicable(path, data, project, rules), data):
+            if examine(path, data, project, rules, whole=False).parsed:
                 found.append(str(tree / path))
         except Unreadable:
             continue

@@ -15,7 +15,8 @@ from tools.module import Module
 from tools.notebook import Notebook
 from tools.project import Project
 from tools.rules import all_rules
-from tools.rules.base import Match, PythonRule, Rule, TextRule, interest
+from tools.rules.base import Match, PythonRule, Rule, TextRule
+from tools.sieve import Reader, sieve
 from tools.source import SourceFile, Unreadable, parse
 from tools.tidy import without_orphans
 
@@ -85,15 +86,19 @@ def examine(path: str, data: bytes, project: Project, rules: Sequence[Rule], *, 
         whole: see ``Module``.
     """
     seen = Examined()
-    present: dict[bytes, bool] = {}
-    awake = triggered(applicable(path, data, project, rules), data, present)
+    awake, everyone = _awake(path, data, applicable(path, data, project, rules))
     if not awake:
         return seen
     try:
         seen.source = open_source(path, data)
         module = None
         if any(isinstance(rule, PythonRule) for rule in awake):
-            module = Module(seen.source, project, _words(awake, data, present), whole=whole)
+            reader = Reader(seen.source)
+            everyone = reader.awake(everyone)
+            awake = [rule for rule in awake if not isinstance(rule, PythonRule) or rule in everyone]
+            if not awake:
+                return seen
+            module = Module(seen.source, project, reader.interest(everyone), whole=whole)
             seen.parsed = True
     except Unreadable as problem:
         seen.skipped.append(Skipped(path=path, reason=problem.reason, line=problem.line))
@@ -236,80 +241,35 @@ def _reading(rules: tuple[Rule, ...], path: str, data: bytes) -> tuple[Rule, ...
 
 
 @lru_cache(maxsize=64)
-def _by_kind(rules: tuple[Rule, ...]) -> tuple[tuple[Rule, ...], tuple[TextRule, ...]]:
+def _by_kind(rules: tuple[Rule, ...]) -> tuple[tuple[PythonRule, ...], tuple[TextRule, ...]]:
     return (
-        tuple(rule for rule in rules if not isinstance(rule, TextRule)),
+        tuple(rule for rule in rules if isinstance(rule, PythonRule)),
         tuple(rule for rule in rules if isinstance(rule, TextRule)),
     )
 
 
-def triggered(rules: Sequence[Rule], data: bytes, present: dict[bytes, bool] | None = None) -> list[Rule]:
-    """The rules that can have a finding in the file at all; each word is looked for once.
+def _awake(path: str, data: bytes, rules: Sequence[Rule]) -> tuple[list[Rule], list[PythonRule]]:
+    """The rules that can have a finding in a file, and all rules for Python that can, whichever are asked for.
 
-    Args:
-        rules: those that read the file.
-        data: its bytes.
-        present: which words are known to be in it or not; filled here.
+    By all of them the lines of interest are chosen, so that a rule sees the same nodes whichever others run with it.
     """
-    known = {} if present is None else present
-    if b"cuda" not in data:
-        known.update(_ABSENT)
-
-    def holds(word: bytes) -> bool:
-        found = known.get(word)
-        if found is None:
-            found = known[word] = word in data
-        return found
-
-    awake = []
-    for rule, requires, triggers, pattern in _bytes_of(tuple(rules)):
-        for word in requires:
-            if not holds(word):
-                break
-        else:
-            for word in triggers:
-                if holds(word):
-                    if pattern is None or pattern.search(data):
-                        awake.append(rule)
-                    break
-    return awake
-
-
-_Pattern = re.Pattern[bytes]
-
-_ABSENT: dict[bytes, bool] = {}
-"""The words with ``cuda`` in them, all absent from a file without it; filled as rules become known."""
-
-
-@lru_cache(maxsize=4096)
-def _bytes_of(rules: tuple[Rule, ...]) -> list[tuple[Rule, tuple[bytes, ...], tuple[bytes, ...], _Pattern | None]]:
-    """Each rule with the words that wake it, as bytes, and its pattern."""
-    found = []
-    for rule in rules:
-        requires = tuple(word.encode() for word in rule.REQUIRES)
-        triggers = tuple(word.encode() for word in rule.TRIGGERS)
-        _ABSENT.update((word, False) for word in (*requires, *triggers) if b"cuda" in word)
-        pattern = rule.PATTERN if isinstance(rule, PythonRule) else ""
-        found.append((rule, requires, triggers, re.compile(pattern.encode(), re.MULTILINE) if pattern else None))
-    return found
-
-
-def _words(rules: Sequence[Rule], data: bytes, present: dict[bytes, bool]) -> tuple[str, ...]:
-    """What makes a line of this file worth visiting: the words of all rules there are that can find something in it.
-
-    A rule so sees the same nodes whichever others run with it.
-    """
-    return _interest(tuple(triggered(_with_all(tuple(rules)), data, present)))
+    python, text = _by_kind(tuple(rules))
+    awake = [
+        rule
+        for rule in text
+        if any(trigger.encode() in data for trigger in rule.TRIGGERS)
+        and all(required.encode() in data for required in rule.REQUIRES)
+    ]
+    if not python:
+        return [*awake], []
+    everyone = sieve(_with_all(python)).awake(data, quoted=path.endswith(".ipynb"))
+    chosen = set(python)
+    return [*(rule for rule in everyone if rule in chosen), *awake], everyone
 
 
 @cache
-def _with_all(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+def _with_all(rules: tuple[PythonRule, ...]) -> tuple[PythonRule, ...]:
     return tuple(rule for rule in dict.fromkeys((*all_rules(), *rules)) if isinstance(rule, PythonRule))
-
-
-@lru_cache(maxsize=4096)
-def _interest(rules: tuple[Rule, ...]) -> tuple[str, ...]:
-    return interest(rules)
 
 
 def _silenced(rule: Rule, match: Match, source: SourceFile) -> bool:

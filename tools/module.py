@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 import bisect
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property, wraps
 from typing import TypeVar
 
@@ -15,6 +15,7 @@ from tools.edits import Edit
 from tools.names import Names
 from tools.project import Project
 from tools.source import SourceFile, Unreadable, parse
+from tools.strings import Strings
 
 Node = TypeVar("Node", bound=ast.AST)
 
@@ -22,37 +23,55 @@ Fact = TypeVar("Fact")
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
-_WORD = re.compile(r"\w+")
-_WORD_BEFORE = re.compile(r"\w+$")
+
+@dataclass(frozen=True)
+class Interest:
+    """The lines of a file that matter, sorted, from 1.
+
+    Attributes:
+        lines: those with a word of a rule, or with a name that an import gives a thing with such a word.
+        classes: those of rules that look at whole classes.
+        whole: whether some rule needs the whole file.
+        strings: the file's long strings, None where its lines do not end with a line feed alone.
+    """
+
+    lines: Sequence[int]
+    classes: Sequence[int] = ()
+    whole: bool = True
+    strings: Strings | None = None
 
 
 class Module:
     """A parsed file with an index of the nodes on lines that matter.
 
-    Walking a whole syntax tree in Python costs several times its parsing, so only statements that touch a line with one
-    of the ``interest`` words (or an import) are visited; ``walk_all`` is there for the rare rule that needs more.
+    Walking a whole syntax tree in Python costs several times its parsing, so only statements that touch a line of
+    interest (or an import) are visited; ``walk_all`` is there for the rare rule that needs more.
 
     Args:
         source: the file.
         project: facts about the repository around it.
-        interest: the words that make a line worth looking at.
-        whole: whether bodies without such a word are parsed too; a scan does without them in long files, and so does
-            not see a syntax error in one.
+        interest: the lines worth looking at, or the words that make them so.
+        whole: whether definitions without such a line are parsed too; a scan does without them in long files, and so
+            does not see a syntax error in one.
 
     Raises:
         Unreadable: if the file does not parse.
     """
 
-    def __init__(self, source: SourceFile, project: Project, interest: Sequence[str], *, whole: bool = True) -> None:
-        interest = (*interest, *_other_names(source.text, interest))
+    def __init__(
+        self, source: SourceFile, project: Project, interest: Interest | Sequence[str], *, whole: bool = True
+    ) -> None:
+        if not isinstance(interest, Interest):
+            interest = Interest(_lines_with(source, interest))
         self.source = source
         self.project = project
-        self.tree = parse(source) if whole or len(source.text) < _LONG else _parse_carved(source, interest)
+        self.carved = not (whole or interest.whole or interest.strings is None or len(source.text) < _LONG)
+        self.tree = _parse_carved(source, interest) if self.carved else parse(source)
         self.facts: dict[object, object] = {}
         self._parents: dict[ast.AST, ast.AST] = {}
         self._qualified: dict[ast.expr, str | None] = {}
         self._by_type: dict[type[ast.AST], list[ast.AST]] = defaultdict(list)
-        self._lines = _lines_with(source, (*interest, "import"))
+        self._lines = sorted({*interest.lines, *_lines_with(source, ("import",))})
         self._visit(self.tree)
 
     def _visit(self, root: ast.AST) -> None:
@@ -207,29 +226,13 @@ def _lines_with(source: SourceFile, words: Sequence[str]) -> list[int]:
     return sorted(lines)
 
 
-def _other_names(text: str, words: Sequence[str]) -> list[str]:
-    """What ``import ... as`` calls a thing with one of the words in its name (``GradScaler as Scaler``)."""
-    found = []
-    place = text.find(" as ")
-    while place >= 0:
-        before, after = _WORD_BEFORE.search(text, max(0, place - 60), place), _WORD.match(text, place + 4)
-        if before and after and any(word in before.group() for word in words):
-            found.append(after.group())
-        place = text.find(" as ", place + 4)
-    return found
-
-
-_LONG = 16_000
+_LONG = 2_000
 """Characters from which leaving out bodies saves more than it costs."""
 
 
-def _parse_carved(source: SourceFile, interest: Sequence[str]) -> ast.Module:
-    if "\r" in source.text:
-        return parse(source)
-    # A local import matters only to the function it is in, save where it is what makes `torch` a name of this file.
-    lines = _lines_with(source, (*interest, "import torch", "from torch"))
+def _parse_carved(source: SourceFile, interest: Interest) -> ast.Module:
     try:
-        return parse(source, carve(source.text, source.starts, lines))
+        return parse(source, carve(source.text, source.starts, interest.lines, interest.classes, interest.strings))
     except Unreadable:
         return parse(source)
 

@@ -133,11 +133,18 @@ def _unit(module: Module, statement: ast.stmt) -> str:
         outer, inner = _margin(source, holder.lineno), _margin(source, statement.lineno)
         return inner[len(outer) :] if inner.startswith(outer) and len(inner) > len(outer) else source.indent
     near = sorted(module.tree.body, key=lambda s: (s.lineno > statement.lineno, abs(s.lineno - statement.lineno)))
-    for other in near:
-        body = getattr(other, "body", None)
-        if isinstance(body, list) and body and body[0].lineno > other.lineno and _margin(source, body[0].lineno):
-            return _margin(source, body[0].lineno)
-    return source.indent
+    margins = (_inner_margin(source, other) for other in near if isinstance(getattr(other, "body", None), list))
+    return next((margin for margin in margins if margin), source.indent)
+
+
+def _inner_margin(source: SourceFile, block: ast.stmt) -> str:
+    """The margin of the first line in a block, by the text: a scan may have left the block's statements out."""
+    lines = iter(range(block.lineno, (block.end_lineno or block.lineno) + 1))
+    for line in lines:
+        if source.line(line).partition("#")[0].rstrip().endswith(":"):
+            break
+    inside = (line for line in lines if source.line(line).strip() and not source.line(line).lstrip().startswith("#"))
+    return next((_margin(source, line) for line in inside), "")
 
 
 def _margin(source: SourceFile, line: int) -> str:

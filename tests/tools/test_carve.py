@@ -68,8 +68,25 @@ def test_what_stays_keeps_line_and_column() -> None:
 
 def test_only_quiet_bodies_go() -> None:
     short = carved(TEXT, "cuda")
-    assert 'call("cuda")' in short and "return 1" in short and "def not_code(): pass" in short
-    assert "of interest" not in short and "z()" not in short
+    assert 'call("cuda")' in short and "class Holder:" in short
+    assert "of interest" not in short and "z()" not in short and "return 1" not in short and "decorate" not in short
+    assert "VALUE" not in short
+
+
+def test_module_level_stays_where_one_of_its_statements_matters() -> None:
+    assert "VALUE" in carved(TEXT + 'x = "cuda"\n', "cuda")
+    assert "VALUE" not in carved(TEXT + "import cuda\n", "cuda")
+
+
+def test_imports_of_torch_stay() -> None:
+    text = "\ndef f(x):\n    import torch.nn as nn  # why\n    if x:\n        from torch import (\n"
+    text += "            zeros,\n        )\n    x()\n"
+    assert ast.dump(ast.parse(carved(text + "y = 1\n", "nothing")).body[0]).count("alias") == 2
+
+
+def test_a_bracket_at_the_margin_is_not_cut() -> None:
+    with pytest.raises(SyntaxError):
+        ast.parse(carved("\ndef f():\n    x = [\n1,\n]\n", "1,"))
 
 
 def test_everything_of_interest_leaves_all() -> None:

@@ -106,7 +106,7 @@ def test_lines_without_a_finding_survive(case: tuple[list[str], str, bool, str])
 class _Odd(PythonRule):
     """A rule for tests."""
 
-    ID, NAME, FAMILY, MESSAGE, TRIGGERS = "TPU000", "odd", "A", "odd", ("odd",)
+    ID, NAME, FAMILY, MESSAGE, TRIGGERS = "TPU000", "odd", "A", "odd", ("odd*",)
 
     def check(self, module: Module) -> Iterator[Match]:
         for node in module.nodes(ast.Name):

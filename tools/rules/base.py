@@ -122,6 +122,10 @@ class PythonRule(Rule):
         PATTERN: a regular expression (``^`` and ``$`` stand for lines) that matches somewhere in every file with a
             finding; it is tried where TRIGGERS and REQUIRES hold, and decides on the file only. Aliases count:
             ``from torch import load`` has no ``torch.load(`` in it.
+        WHOLE_WORDS: whether an identifier at an end of one of TRIGGERS or REQUIRES is a whole one (``optim`` is not
+            in ``optimizer``, ``*optim*`` is), for which a file is searched once for all rules; ``cuda`` alone then
+            wakes a rule where ``cuda`` or ``is_cuda`` is an identifier, and counts in longer ones too (``use_cuda``)
+            for the lines.
         SCOPE: what ``check`` looks at besides imports: the outermost function around a line with one of the TRIGGERS
             (for a line outside functions, all statements of its class or of the module that are in no function), the
             whole class, or the whole file.
@@ -130,6 +134,7 @@ class PythonRule(Rule):
     """
 
     PATTERN: ClassVar[str] = ""
+    WHOLE_WORDS: ClassVar[bool] = False
     SCOPE: ClassVar[Scope] = Scope.FUNCTION
     IN_STRINGS: ClassVar[bool] = False
 
@@ -184,5 +189,5 @@ def _patterns(rule: type[TextRule]) -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 def interest(rules: Sequence[Rule]) -> tuple[str, ...]:
     """The words that make a line worth visiting for these rules: their triggers, without those that hold another."""
-    words = {trigger for rule in rules if isinstance(rule, PythonRule) for trigger in rule.TRIGGERS}
+    words = {trigger.strip("*") for rule in rules if isinstance(rule, PythonRule) for trigger in rule.TRIGGERS}
     return tuple(sorted(word for word in words if not any(other in word for other in words - {word})))

@@ -38,6 +38,7 @@ class ChooseAccelerator(PythonRule):
     NAME = "choose-accelerator"
     FAMILY = "A"
     MESSAGE = "the device is chosen by asking for CUDA alone; on any other accelerator this silently takes the CPU"
+    WHOLE_WORDS = True
     TRIGGERS = ("cuda",)
     COVERS = ("A9", "A15")
     VALID = (

@@ -52,7 +52,8 @@ class TestAccelerator(PythonRule):
     NAME = "test-accelerator"
     FAMILY = "A"
     MESSAGE = "a test for CUDA decides where tensors go, so other accelerators are passed over"
-    TRIGGERS = ("cuda", "is_available")
+    WHOLE_WORDS = True
+    TRIGGERS = ("cuda", "is_available", "CUDAAccelerator")
     REQUIRES = ("cuda",)
     COVERS = ("A9", "A20")
     VALID = (

@@ -42,6 +42,7 @@ class ResolveDeviceLiteral(PythonRule):
     NAME = "resolve-device-literal"
     FAMILY = "A"
     MESSAGE = "the device is the literal 'cuda'; resolve it once through torch.accelerator"
+    WHOLE_WORDS = True
     TRIGGERS = ("cuda",)
     COVERS = ("A1", "A2", "A15", "A20", "A18")
     VALID = (

@@ -30,6 +30,7 @@ class MoveToDevice(PythonRule):
     NAME = "move-to-device"
     FAMILY = "A"
     MESSAGE = ".cuda() moves to CUDA whatever the program's device is"
+    WHOLE_WORDS = True
     TRIGGERS = (".cuda(",)
     COVERS = ("A1", "A2")
     VALID = (

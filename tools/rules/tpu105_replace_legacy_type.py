@@ -14,7 +14,7 @@ from tools.guards import dotted, on_cuda_path
 from tools.literals import legacy_type
 from tools.module import Module
 from tools.rewrite import AVAILABLE, CUDA_AVAILABLE, device, import_edits, spell
-from tools.rules.base import Invalid, Match, PythonRule
+from tools.rules.base import Invalid, Match, PythonRule, Scope
 
 _TOP = 'DEVICE_TYPE = torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else "cpu"\n'
 _DTYPES = {
@@ -46,6 +46,7 @@ class ReplaceLegacyType(PythonRule):
     NAME = "replace-legacy-type"
     FAMILY = "A"
     MESSAGE = "the legacy tensor types of torch.cuda exist for CUDA alone"
+    WHOLE_WORDS = True
     TRIGGERS = (
         "cuda",
         "FloatTensor",
@@ -58,6 +59,8 @@ class ReplaceLegacyType(PythonRule):
         "BoolTensor",
     )
     REQUIRES = ("cuda",)
+    PATTERN = r"cuda\.\w+Tensor|import \w+Tensor"
+    SCOPE = Scope.FILE
     COVERS = ("A16",)
     VALID = (
         "import torch\nx = torch.FloatTensor([1.0])\ny = x.type(torch.FloatTensor)\n",

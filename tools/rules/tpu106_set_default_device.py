@@ -34,6 +34,7 @@ class SetDefaultDevice(PythonRule):
     NAME = "set-default-device"
     FAMILY = "A"
     MESSAGE = "the default tensor type puts new tensors on CUDA and fails without it"
+    WHOLE_WORDS = True
     TRIGGERS = ("cuda", "set_default_tensor_type")
     COVERS = ("A17",)
     VALID = (

@@ -26,6 +26,7 @@ class TestTensorDevice(PythonRule):
     NAME = "test-tensor-device"
     FAMILY = "A"
     MESSAGE = "is_cuda decides where things go, so they stay on the CPU on any other accelerator"
+    WHOLE_WORDS = True
     TRIGGERS = ("cuda",)
     COVERS = ("A14",)
     VALID = (

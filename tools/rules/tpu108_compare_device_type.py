@@ -31,6 +31,7 @@ class CompareDeviceType(PythonRule):
     NAME = "compare-device-type"
     FAMILY = "A"
     MESSAGE = "a comparison with 'cuda' decides where tensors go, so other accelerators take the CPU's way"
+    WHOLE_WORDS = True
     TRIGGERS = ("cuda",)
     COVERS = ("A14", "D2")
     VALID = (

@@ -25,6 +25,7 @@ class DeriveDeviceType(PythonRule):
     NAME = "derive-device-type"
     FAMILY = "A"
     MESSAGE = "every device that is not CUDA is called a CPU here"
+    WHOLE_WORDS = True
     TRIGGERS = ("cuda",)
     COVERS = ("A14", "C7")
     VALID = (

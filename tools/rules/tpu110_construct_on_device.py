@@ -37,7 +37,8 @@ class ConstructOnDevice(PythonRule):
     NAME = "construct-on-device"
     FAMILY = "A"
     MESSAGE = "legacy constructors take no device but the CPU"
-    TRIGGERS = ("Tensor(",)
+    WHOLE_WORDS = True
+    TRIGGERS = tuple(f"{name.removeprefix('torch.')}(" for name in _DTYPES)
     REQUIRES = ("device",)
     COVERS = ("A16",)
     VALID = (

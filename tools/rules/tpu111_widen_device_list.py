@@ -32,6 +32,7 @@ class WidenDeviceList(PythonRule):
     FAMILY = "A"
     GRADE = Grade.ADVICE
     MESSAGE = "a list of device types leaves out other accelerators"
+    WHOLE_WORDS = True
     TRIGGERS = ("cuda",)
     COVERS = ("A14",)
     VALID = (

@@ -26,6 +26,7 @@ class OfferAccelerator(PythonRule):
     NAME = "offer-accelerator"
     FAMILY = "A"
     MESSAGE = "the choices for the device leave out every other accelerator"
+    WHOLE_WORDS = True
     TRIGGERS = ("cuda",)
     COVERS = ("A11", "A14")
     VALID = (

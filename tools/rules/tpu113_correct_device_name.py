@@ -24,6 +24,7 @@ class CorrectDeviceName(PythonRule):
     NAME = "correct-device-name"
     FAMILY = "A"
     MESSAGE = "PyTorch has no device called 'gpu'"
+    WHOLE_WORDS = True
     TRIGGERS = ("gpu",)
     COVERS = ("A10",)
     VALID = ("trainer = Trainer(accelerator='gpu')\n", "import jax\njax.devices('gpu')\n", "device = 'gpu'\n")

@@ -28,6 +28,7 @@ class ChoosePipelineDevice(PythonRule):
     NAME = "choose-pipeline-device"
     FAMILY = "A"
     MESSAGE = "the device number is chosen by asking for CUDA alone; -1 means the CPU"
+    WHOLE_WORDS = True
     TRIGGERS = ("cuda",)
     COVERS = ("A9",)
     VALID = (

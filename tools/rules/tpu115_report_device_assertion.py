@@ -30,6 +30,7 @@ class ReportDeviceAssertion(PythonRule):
     FAMILY = "A"
     GRADE = Grade.ADVICE
     MESSAGE = "this refuses every device but CUDA"
+    WHOLE_WORDS = True
     TRIGGERS = ("cuda",)
     COVERS = ("A11", "A21")
     VALID = (

@@ -27,6 +27,7 @@ class ReportDeviceMap(PythonRule):
     FAMILY = "A"
     GRADE = Grade.ADVICE
     MESSAGE = "an automatic device map leaves the model on the CPU where there is no CUDA device"
+    WHOLE_WORDS = True
     TRIGGERS = ("device_map",)
     COVERS = ("A19",)
     VALID = (

@@ -30,6 +30,7 @@ class ResolveTpuLiteral(PythonRule):
     NAME = "resolve-tpu-literal"
     FAMILY = "A"
     MESSAGE = "torch.device('tpu') raises on a machine without a TPU as soon as the file is loaded"
+    WHOLE_WORDS = True
     TRIGGERS = ('"tpu', "'tpu")
     COVERS = ("A4", "A5")
     VALID = (

@@ -12,7 +12,7 @@ from tools.findings import Grade
 from tools.guards import dotted
 from tools.module import Module
 from tools.rewrite import alone, device_type
-from tools.rules.base import Invalid, Match, PythonRule
+from tools.rules.base import Invalid, Match, PythonRule, Scope
 
 _DEVICE = re.compile(r"\bdevice|\.to\(|\.cuda\b|\baccelerat|\bxla\b|\bmps\b|\bxm\.|\baccelerator\b|\bTrainer\b|fabric")
 _MAKERS = frozenset(
@@ -37,8 +37,10 @@ class PlaceProgram(PythonRule):
     NAME = "place-program"
     FAMILY = "A"
     MESSAGE = "this program trains without naming a device, so it stays on the CPU"
+    WHOLE_WORDS = True
     TRIGGERS = (".parameters()",)
     REQUIRES = ("optim",)
+    SCOPE = Scope.FILE
     REASON = "programs that name no device run on the CPU wherever they are; found in public examples"
     VALID = (
         "import torch\nmodel = Net().to(device)\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n",

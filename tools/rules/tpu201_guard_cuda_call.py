@@ -25,6 +25,7 @@ class GuardCudaCall(PythonRule):
     NAME = "guard-cuda-call"
     FAMILY = "B"
     MESSAGE = "this call configures CUDA and fails where there is none"
+    WHOLE_WORDS = True
     TRIGGERS = ("cuda", "nvtx")
     REQUIRES = ("cuda",)
     COVERS = ("A7", "B5", "B11", "D14")

@@ -40,6 +40,7 @@ class CountAccelerators(PythonRule):
     NAME = "count-accelerators"
     FAMILY = "B"
     MESSAGE = "torch.cuda.device_count() is 0 on any other accelerator"
+    WHOLE_WORDS = True
     TRIGGERS = ("cuda", "device_count")
     REQUIRES = ("cuda",)
     COVERS = ("B14", "B15")

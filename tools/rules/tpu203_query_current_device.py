@@ -32,6 +32,7 @@ class QueryCurrentDevice(PythonRule):
     NAME = "query-current-device"
     FAMILY = "B"
     MESSAGE = "torch.cuda.current_device() fails without CUDA"
+    WHOLE_WORDS = True
     TRIGGERS = ("cuda", "current_device")
     REQUIRES = ("cuda",)
     COVERS = ("B2",)

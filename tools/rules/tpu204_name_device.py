@@ -22,6 +22,7 @@ class NameDevice(PythonRule):
     NAME = "name-device"
     FAMILY = "B"
     MESSAGE = "torch.cuda.get_device_name() fails without CUDA"
+    WHOLE_WORDS = True
     TRIGGERS = ("cuda", "get_device_name")
     REQUIRES = ("cuda",)
     COVERS = ("B13",)

@@ -30,6 +30,7 @@ class DecideBfloat16(PythonRule):
     NAME = "decide-bfloat16"
     FAMILY = "B"
     MESSAGE = "bfloat16 is chosen by asking CUDA, which says no on a TPU although that is its native type"
+    WHOLE_WORDS = True
     TRIGGERS = ("cuda", "is_bf16_supported", "get_device_capability")
     REQUIRES = ("cuda",)
     COVERS = ("C1", "C2")

@@ -40,6 +40,7 @@ class SynchronizeAccelerator(PythonRule):
     NAME = "synchronize-accelerator"
     FAMILY = "B"
     MESSAGE = "this waits for CUDA alone; other devices are timed before they are done, or the call fails"
+    WHOLE_WORDS = True
     TRIGGERS = ("cuda", "synchronize")
     REQUIRES = ("cuda",)
     COVERS = ("R1", "R3")

@@ -48,6 +48,7 @@ class MeasureMemory(PythonRule):
     NAME = "measure-memory"
     FAMILY = "B"
     MESSAGE = "this measures the memory of CUDA alone; elsewhere it is a silent 0 or an error"
+    WHOLE_WORDS = True
     TRIGGERS = (
         "cuda",
         "memory_allocated",

@@ -32,6 +32,7 @@ class GuardStream(PythonRule):
     NAME = "guard-stream"
     FAMILY = "B"
     MESSAGE = "CUDA streams fail without CUDA; other devices run their work in order"
+    WHOLE_WORDS = True
     TRIGGERS = ("cuda", ".synchronize(", ".wait_stream(", ".wait_event(", ".record_event(")
     REQUIRES = ("cuda",)
     COVERS = ("B1", "B2", "B3")

@@ -33,6 +33,7 @@ class RecordEvent(PythonRule):
     NAME = "record-event"
     FAMILY = "B"
     MESSAGE = "torch.cuda.Event fails without CUDA"
+    WHOLE_WORDS = True
     TRIGGERS = ("cuda", "Event")
     REQUIRES = ("cuda",)
     COVERS = ("B2", "R1")

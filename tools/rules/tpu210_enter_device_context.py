@@ -25,6 +25,7 @@ class EnterDeviceContext(PythonRule):
     NAME = "enter-device-context"
     FAMILY = "B"
     MESSAGE = "torch.cuda.device() fails without CUDA"
+    WHOLE_WORDS = True
     TRIGGERS = ("cuda",)
     COVERS = ("B13",)
     VALID = (

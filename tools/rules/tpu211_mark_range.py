@@ -26,6 +26,7 @@ class MarkRange(PythonRule):
     NAME = "mark-range"
     FAMILY = "B"
     MESSAGE = "NVTX ranges fail without CUDA"
+    WHOLE_WORDS = True
     TRIGGERS = ("cuda", "nvtx")
     REQUIRES = ("cuda",)
     COVERS = ("B11",)

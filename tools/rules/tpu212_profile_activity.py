@@ -29,6 +29,7 @@ class ProfileActivity(PythonRule):
     NAME = "profile-activity"
     FAMILY = "B"
     MESSAGE = "the profiler is told to watch CUDA, so it sees nothing of another accelerator"
+    WHOLE_WORDS = True
     TRIGGERS = ("CUDA", "cuda")
     REQUIRES = ("ProfilerActivity",)
     COVERS = ("R1",)

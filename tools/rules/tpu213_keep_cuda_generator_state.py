@@ -32,6 +32,7 @@ class KeepCudaGeneratorState(PythonRule):
     NAME = "keep-cuda-generator-state"
     FAMILY = "H"
     MESSAGE = "the state of CUDA's random generator is read or set, which fails without CUDA"
+    WHOLE_WORDS = True
     TRIGGERS = ("cuda",)
     COVERS = ("H2", "H4")
     VALID = (

@@ -31,6 +31,7 @@ class BranchCudaOnly(PythonRule):
     FAMILY = "B"
     GRADE = Grade.ADVICE
     MESSAGE = "only CUDA has this"
+    WHOLE_WORDS = True
     TRIGGERS = ("cuda",)
     COVERS = ("B9",)
     VALID = (

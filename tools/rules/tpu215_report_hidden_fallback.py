@@ -28,6 +28,7 @@ class ReportHiddenFallback(PythonRule):
     FAMILY = "B"
     GRADE = Grade.ADVICE
     MESSAGE = "a broad except around a CUDA call hides that other accelerators always take the handler"
+    WHOLE_WORDS = True
     TRIGGERS = ("cuda",)
     COVERS = ("B10",)
     VALID = (

@@ -58,6 +58,7 @@ class NameAcceleratorTwin(PythonRule):
     NAME = "name-accelerator-twin"
     FAMILY = "B"
     MESSAGE = "torch.tpu raises for this name; torch.accelerator has it for every device"
+    WHOLE_WORDS = True
     TRIGGERS = ("torch.tpu", "import tpu", "tpu.")
     COVERS = ("B12",)
     VALID = (

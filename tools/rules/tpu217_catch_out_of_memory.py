@@ -30,6 +30,7 @@ class CatchOutOfMemory(PythonRule):
     FAMILY = "N"
     GRADE = Grade.ADVICE
     MESSAGE = "this handler expects CUDA's out-of-memory error; a full TPU may raise another"
+    WHOLE_WORDS = True
     TRIGGERS = ("OutOfMemoryError", "out of memory")
     COVERS = ("N1",)
     VALID = (

@@ -24,6 +24,7 @@ class ReadCudaVersion(PythonRule):
     FAMILY = "B"
     GRADE = Grade.ADVICE
     MESSAGE = "torch.version.cuda is None without CUDA, so this fails"
+    WHOLE_WORDS = True
     TRIGGERS = ("version.cuda", "cudnn.version")
     COVERS = ("B13",)
     VALID = (

@@ -33,6 +33,7 @@ class BranchDeviceProperties(PythonRule):
     FAMILY = "B"
     GRADE = Grade.ADVICE
     MESSAGE = "only a CUDA device has these properties; the call fails without CUDA"
+    WHOLE_WORDS = True
     TRIGGERS = ("cuda", "get_device_")
     REQUIRES = ("cuda",)
     COVERS = ("B13",)

@@ -32,6 +32,7 @@ class GuardCudaBackend(PythonRule):
     NAME = "guard-cuda-backend"
     FAMILY = "B"
     MESSAGE = "this configures a library of CUDA and fails without it"
+    WHOLE_WORDS = True
     TRIGGERS = ("cuda", "SDPBackend")
     COVERS = ("O7",)
     VALID = (

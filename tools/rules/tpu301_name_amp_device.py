@@ -45,6 +45,7 @@ class NameAmpDevice(PythonRule):
     NAME = "name-amp-device"
     FAMILY = "C"
     MESSAGE = "torch.cuda.amp is for CUDA alone and deprecated; torch.amp takes the device"
+    WHOLE_WORDS = True
     TRIGGERS = ("autocast", "GradScaler", "custom_fwd", "custom_bwd")
     COVERS = ("C1", "C3", "C5")
     VALID = (

@@ -35,6 +35,7 @@ class ResolveAutocastDevice(PythonRule):
     NAME = "resolve-autocast-device"
     FAMILY = "C"
     MESSAGE = "autocast for 'cuda' disables itself on any other device"
+    WHOLE_WORDS = True
     TRIGGERS = ("autocast",)
     COVERS = ("C3", "C4", "C7", "A18", "C8")
     VALID = (

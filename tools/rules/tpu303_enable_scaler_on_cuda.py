@@ -34,6 +34,7 @@ class EnableScalerOnCuda(PythonRule):
     NAME = "enable-scaler-on-cuda"
     FAMILY = "C"
     MESSAGE = "a gradient scaler only works on CUDA; elsewhere it must be disabled"
+    WHOLE_WORDS = True
     TRIGGERS = ("GradScaler",)
     COVERS = ("C1", "C4", "C9")
     VALID = (

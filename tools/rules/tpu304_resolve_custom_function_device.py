@@ -27,6 +27,7 @@ class ResolveCustomFunctionDevice(PythonRule):
     NAME = "resolve-custom-function-device"
     FAMILY = "C"
     MESSAGE = "the casts of this autograd function happen under CUDA's autocast only"
+    WHOLE_WORDS = True
     TRIGGERS = ("custom_fwd", "custom_bwd")
     COVERS = ("C5",)
     VALID = (

@@ -28,6 +28,7 @@ class ChooseAutocastDtype(PythonRule):
     NAME = "choose-autocast-dtype"
     FAMILY = "C"
     MESSAGE = "autocast would compute in float16 on a TPU; name bfloat16 for it"
+    WHOLE_WORDS = True
     TRIGGERS = ("autocast",)
     COVERS = ("C2",)
     VALID = (

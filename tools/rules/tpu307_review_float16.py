@@ -31,6 +31,11 @@ class ReviewFloat16(PythonRule):
     FAMILY = "C"
     GRADE = Grade.ADVICE
     MESSAGE = "float16 is converted around every product on a TPU and underflows without a scaler; use bfloat16 there"
+    PATTERN = (
+        r"fp16\s*=\s*True|[\"']half[\"']|=[\s(\\]*[\"']?[\w.]*(?:half|float16|fp16|16-mixed)"
+        r"|\.(?:half\(\s*\)|(?:to|type)\((?:[^\n]*(?:half|float16)|[^\n]*[,(\\]\s*(?:#[^\n]*)?\n))"
+    )
+    WHOLE_WORDS = True
     TRIGGERS = (".half(", "float16", "fp16", "torch.half", "16-mixed", '"half"', "'half'")
     COVERS = ("C2", "C10", "C11", "C13")
     VALID = (

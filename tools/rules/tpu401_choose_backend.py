@@ -40,6 +40,7 @@ class ChooseBackend(PythonRule):
     NAME = "choose-backend"
     FAMILY = "D"
     MESSAGE = "the process group's backend is nccl, which is for CUDA alone"
+    WHOLE_WORDS = True
     TRIGGERS = ("nccl", "NCCL", "gloo")
     COVERS = ("D3", "D4", "D5", "D22")
     VALID = (

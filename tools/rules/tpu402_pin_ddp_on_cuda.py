@@ -33,6 +33,7 @@ class PinDdpOnCuda(PythonRule):
     NAME = "pin-ddp-on-cuda"
     FAMILY = "D"
     MESSAGE = "device_ids and output_device are for CUDA; elsewhere they raise or mean nothing"
+    WHOLE_WORDS = True
     TRIGGERS = ("DistributedDataParallel", "DDP", "device_ids")
     COVERS = ("D1", "D2")
     VALID = (

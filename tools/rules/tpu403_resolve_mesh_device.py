@@ -43,8 +43,10 @@ class ResolveMeshDevice(PythonRule):
     NAME = "resolve-mesh-device"
     FAMILY = "D"
     MESSAGE = "the mesh or sharded model is laid out for CUDA devices"
+    WHOLE_WORDS = True
     TRIGGERS = ("DeviceMesh", "init_device_mesh", "FSDP", "FullyShardedDataParallel", "device_id")
     REQUIRES = ("distributed",)
+    PATTERN = r"device_id\s*=|[\"']cuda[\"']"
     COVERS = ("D15", "D16")
     VALID = (
         "from torch.distributed.device_mesh import init_device_mesh\nmesh = init_device_mesh(device.type, (2,))\n",

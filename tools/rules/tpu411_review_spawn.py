@@ -9,7 +9,7 @@ from tools.findings import Grade
 from tools.guards import on_cuda_path
 from tools.literals import DEVICE_WORD
 from tools.module import Module, string
-from tools.rules.base import Invalid, Match, PythonRule
+from tools.rules.base import Invalid, Match, PythonRule, Scope
 
 _SPAWN = ("torch.multiprocessing.spawn", "torch.multiprocessing.start_processes",
           "torch.multiprocessing.spawn.spawn", "torch.multiprocessing.spawn.start_processes")  # fmt: skip
@@ -31,8 +31,11 @@ class ReviewSpawn(PythonRule):
     FAMILY = "D"
     GRADE = Grade.ADVICE
     MESSAGE = "on a TPU host the parent must set the launch environment before it spawns, and keep off the device"
+    WHOLE_WORDS = True
     TRIGGERS = ("spawn", "start_processes")
     REQUIRES = ("multiprocessing",)
+    PATTERN = r"(?:spawn|start_processes)\("
+    SCOPE = Scope.FILE
     COVERS = ("D10", "D11", "D12", "D13")
     VALID = (
         "import subprocess\nsubprocess.spawn(worker)\n",

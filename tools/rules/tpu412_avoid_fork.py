@@ -29,7 +29,8 @@ class AvoidFork(PythonRule):
     FAMILY = "D"
     GRADE = Grade.ADVICE
     MESSAGE = "a forked child cannot use the TPU"
-    TRIGGERS = ('"fork', "'fork")
+    WHOLE_WORDS = True
+    TRIGGERS = ('"fork', "'fork", '"forkserver', "'forkserver")
     COVERS = ("D10",)
     VALID = (
         "import multiprocessing\nmultiprocessing.set_start_method('spawn')\n",

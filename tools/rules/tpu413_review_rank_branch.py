@@ -17,6 +17,12 @@ _COLLECTIVES = frozenset(
 )  # fmt: skip
 _RANK = re.compile(r"(?i)\brank\b|get_rank|local_rank|global_rank|is_main|is_master|master_process|main_process")
 
+_WAITS = re.compile(
+    r"(?im)^[ \t]*(?:el)?if\b(?=[^\n]*(?:!=|>|\bnot\b))"
+    r"[^\n]*(?:\brank\b|get_rank|local_rank|global_rank|is_main|is_master|master_process|main_process)"
+)
+"""A branch that other ranks than the first take."""
+
 
 class ReviewRankBranch(PythonRule):
     """A collective under ``if rank == 0:`` hangs, because the other ranks never call it.
@@ -33,6 +39,7 @@ class ReviewRankBranch(PythonRule):
     FAMILY = "D"
     GRADE = Grade.ADVICE
     MESSAGE = "only some ranks reach this collective, so those that do wait for ever"
+    WHOLE_WORDS = True
     TRIGGERS = (
         "all_reduce(",
         "all_gather",
@@ -64,7 +71,7 @@ class ReviewRankBranch(PythonRule):
 
     def check(self, module: Module) -> Iterator[Match]:
         """Yields collectives under a test for a rank."""
-        waits = any(_is_not_first(module, branch.test) for branch in module.nodes(ast.If))
+        waits = _WAITS.search(module.source.text) is not None
         for call in module.calls(*_COLLECTIVES):
             branch = _rank_branch(module, call)
             if branch is None or _collective_in(module, branch.orelse):
@@ -95,13 +102,6 @@ def _is_first(module: Module, test: ast.expr) -> bool:
         isinstance(test, ast.Name | ast.Attribute | ast.Call)
         and re.search(r"(?i)is_main|is_master|(main|master)_process", text) is not None
     )
-
-
-def _is_not_first(module: Module, test: ast.expr) -> bool:
-    text = module.text(test)
-    compared = isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.NotEq | ast.Gt | ast.NotIn)
-    negated = isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
-    return (compared or negated) and _RANK.search(text) is not None
 
 
 def _collective_in(module: Module, statements: list[ast.stmt]) -> bool:

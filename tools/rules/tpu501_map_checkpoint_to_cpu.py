@@ -30,7 +30,12 @@ class MapCheckpointToCpu(PythonRule):
     NAME = "map-checkpoint-to-cpu"
     FAMILY = "E"
     MESSAGE = "without map_location a file saved on CUDA only opens on CUDA"
-    TRIGGERS = ("load(", "load_state_dict", "load_url(")
+    WHOLE_WORDS = True
+    TRIGGERS = ("load(", "load_state_dict", "load_state_dict_from_url", "load_url(")
+    PATTERN = (
+        r"torch(?:\.\w+)*\.load|import torch(?:\.\w+)* as |import[^\n]*\bload\b|import \([^)]*\bload\b"
+        r"|load_url|load_state_dict_from_url|[\"']load[\"']"
+    )
     COVERS = ("E1", "E2")
     VALID = (
         "import torch\nstate = torch.load(path, map_location='cpu')\nmodel.load_state_dict(state)\n",

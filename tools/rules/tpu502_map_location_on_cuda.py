@@ -27,6 +27,7 @@ class MapLocationOnCuda(PythonRule):
     NAME = "map-location-on-cuda"
     FAMILY = "E"
     MESSAGE = "the loaded tensors are sent to CUDA whatever the program's device is"
+    WHOLE_WORDS = True
     TRIGGERS = (_KEY,)
     COVERS = ("E2",)
     VALID = (

@@ -24,6 +24,7 @@ class ReviewSavedDevices(PythonRule):
     FAMILY = "E"
     GRADE = Grade.ADVICE
     MESSAGE = "tensors are saved with the device they are on, which another machine may not have"
+    WHOLE_WORDS = True
     TRIGGERS = ("save(",)
     COVERS = ("E4", "E5")
     VALID = (

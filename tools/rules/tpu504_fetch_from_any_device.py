@@ -24,6 +24,7 @@ class FetchFromAnyDevice(PythonRule):
     NAME = "fetch-from-any-device"
     FAMILY = "E"
     MESSAGE = "only CUDA tensors are fetched to the CPU here"
+    WHOLE_WORDS = True
     TRIGGERS = (".is_cuda", '"cuda', "'cuda")
     COVERS = ("E6",)
     VALID = (

@@ -29,7 +29,9 @@ class PinMemoryOnCuda(PythonRule):
     NAME = "pin-memory-on-cuda"
     FAMILY = "G"
     MESSAGE = "page-locked memory is for CUDA; a DataLoader that pins fails on a TPU without a host allocator"
+    WHOLE_WORDS = True
     TRIGGERS = (_KEY,)
+    PATTERN = r"pin_memory\s*=\s*(?!False\b|None\b)|pin_memory[\"']\]?\s*[:=]"
     COVERS = ("G1", "G2")
     VALID = (
         "from torch.utils.data import DataLoader\nloader = DataLoader(data, pin_memory=False)\n",

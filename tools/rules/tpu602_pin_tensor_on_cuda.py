@@ -25,6 +25,7 @@ class PinTensorOnCuda(PythonRule):
     NAME = "pin-tensor-on-cuda"
     FAMILY = "G"
     MESSAGE = "pin_memory() is for copies to CUDA and raises elsewhere"
+    WHOLE_WORDS = True
     TRIGGERS = (".pin_memory(",)
     COVERS = ("G1",)
     VALID = (

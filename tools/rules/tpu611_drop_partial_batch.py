@@ -27,6 +27,7 @@ class DropPartialBatch(PythonRule):
     FAMILY = "G"
     GRADE = Grade.ADVICE
     MESSAGE = "the last, smaller batch of an epoch is one more shape to compile for"
+    WHOLE_WORDS = True
     TRIGGERS = ("DataLoader(",)
     COVERS = ("G6",)
     VALID = (

@@ -31,6 +31,7 @@ class WrapDataParallelOnCuda(PythonRule):
     NAME = "wrap-data-parallel-on-cuda"
     FAMILY = "P"
     MESSAGE = "DataParallel is for several CUDA devices in one process and raises on a TPU"
+    WHOLE_WORDS = True
     TRIGGERS = ("DataParallel",)
     COVERS = ("P1", "P2")
     VALID = (

@@ -25,6 +25,7 @@ class UnwrapDataParallel(PythonRule):
     NAME = "unwrap-data-parallel"
     FAMILY = "P"
     MESSAGE = "the model is wrapped by DataParallel on CUDA only, so .module is missing elsewhere"
+    WHOLE_WORDS = True
     TRIGGERS = ("DataParallel", ".module")
     REQUIRES = ("DataParallel",)
     COVERS = ("P2",)

@@ -25,6 +25,7 @@ class StripModulePrefix(PythonRule):
     FAMILY = "P"
     GRADE = Grade.ADVICE
     MESSAGE = "a checkpoint written under DataParallel on CUDA has names with the prefix module. and does not load here"
+    WHOLE_WORDS = True
     TRIGGERS = ("DataParallel", "load_state_dict")
     REQUIRES = ("DataParallel", "load_state_dict")
     COVERS = ("P1",)

@@ -30,6 +30,7 @@ class KeepInductorOptions(PythonRule):
     NAME = "keep-inductor-options"
     FAMILY = "Q"
     MESSAGE = "this argument of torch.compile is for Inductor; TorchTPU refuses it"
+    WHOLE_WORDS = True
     TRIGGERS = ("torch.compile", '"inductor', "'inductor", "reduce-overhead", "max-autotune", "dynamic=True")
     REQUIRES = ("compile",)
     COVERS = ("Q1", "Q5")

@@ -26,6 +26,7 @@ class ReviewOpenShapes(PythonRule):
     FAMILY = "Q"
     GRADE = Grade.ADVICE
     MESSAGE = "a second input shape makes this compilation dynamic, which is experimental on a TPU"
+    WHOLE_WORDS = True
     TRIGGERS = ("torch.compile",)
     COVERS = ("Q1", "Q5")
     VALID = (

@@ -30,6 +30,7 @@ class MoveBeforeOptimizer(PythonRule):
     NAME = "move-before-optimizer"
     FAMILY = "M"
     MESSAGE = "the optimizer is built before the model is moved, and on a TPU the move makes new parameters"
+    WHOLE_WORDS = True
     TRIGGERS = ("parameters()",)
     REQUIRES = ("optim",)
     COVERS = ("M1", "E7", "M4")

@@ -52,6 +52,7 @@ class KeepTiedWeights(PythonRule):
     NAME = "keep-tied-weights"
     FAMILY = "M"
     MESSAGE = "these weights are tied, and moving the model to a TPU unties them silently"
+    WHOLE_WORDS = True
     TRIGGERS = (".weight =", ".weight=", ".bias =")
     COVERS = ("M2", "M4")
     VALID = (

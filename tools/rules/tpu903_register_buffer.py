@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from tools.findings import Grade
 from tools.guards import dotted
 from tools.module import Module, keyword
-from tools.rules.base import Invalid, Match, PythonRule
+from tools.rules.base import Invalid, Match, PythonRule, Scope
 
 _FACTORIES = frozenset(
     f"torch.{name}"
@@ -34,8 +34,11 @@ class RegisterBuffer(PythonRule):
     FAMILY = "M"
     GRADE = Grade.ADVICE
     MESSAGE = "this tensor does not move with the module; register it as a buffer"
+    WHOLE_WORDS = True
     TRIGGERS = tuple(f"{name}(" for name in sorted(_FACTORIES))
     REQUIRES = ("Module",)
+    PATTERN = r"self\.[\w.]+\s*=[\s(\\]*torch\.\w+\("
+    SCOPE = Scope.CLASS
     COVERS = ("M9", "M10")
     VALID = (
         "import torch\n\nclass M(torch.nn.Module):\n    def __init__(self, device):\n"

@@ -49,7 +49,9 @@ class ReplaceCudaLibrary(PythonRule):
     FAMILY = "F"
     GRADE = Grade.ADVICE
     MESSAGE = "this library has kernels for CUDA only"
+    WHOLE_WORDS = True
     TRIGGERS = tuple(sorted({name.partition(".")[0] for name in _LIBRARIES}))
+    PATTERN = rf"(?:import|from)\b[^\n#]*(?:\b(?:{'|'.join(TRIGGERS)})\b|\\\n)"
     COVERS = ("F1", "F3", "F4", "F5", "F6", "F7", "F9", "F11", "F12", "F13", "F19", "F20")
     VALID = (
         "from mypackage.triton import helper\nfrom .apex import amp\n",

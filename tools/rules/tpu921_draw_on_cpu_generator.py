@@ -34,6 +34,7 @@ class DrawOnCpuGenerator(PythonRule):
     NAME = "draw-on-cpu-generator"
     FAMILY = "H"
     MESSAGE = "a generator on the device fails without CUDA and hangs on a TPU; draw on the CPU there"
+    WHOLE_WORDS = True
     TRIGGERS = ("Generator(", "generator=")
     COVERS = ("H6",)
     VALID = (

@@ -27,6 +27,7 @@ class SeedEveryDevice(PythonRule):
     FAMILY = "H"
     GRADE = Grade.ADVICE
     MESSAGE = "only CUDA is seeded; other devices draw other numbers in every run"
+    WHOLE_WORDS = True
     TRIGGERS = ("cuda",)
     COVERS = ("H1",)
     VALID = (
