@@ -43,9 +43,15 @@ class WidenDeviceList(PythonRule):
     )
     INVALID = (
         Invalid(
-            "if x.device.type in ('cuda', 'mtia'):\n    f()\n", "if x.device.type not in ('cpu', 'meta'):\n    f()\n", unsafe=True
+            "if x.device.type in ('cuda', 'mtia'):\n    f()\n",
+            "if x.device.type not in ('cpu', 'meta'):\n    f()\n",
+            unsafe=True,
         ),
-        Invalid('hbm = dev.type not in {"cuda", "xpu"} and big\n', 'hbm = dev.type in ("cpu", "meta") and big\n', unsafe=True),
+        Invalid(
+            'hbm = dev.type not in {"cuda", "xpu"} and big\n',
+            'hbm = dev.type in ("cpu", "meta") and big\n',
+            unsafe=True,
+        ),
         Invalid("assert device in ['cpu', 'cuda']\n", None),
     )
 

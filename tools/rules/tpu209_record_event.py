@@ -68,7 +68,9 @@ class RecordEvent(PythonRule):
             fix = imported(module, [module.replace(node, spell(module, _EVENT))], _EVENT)
             if is_for_older(module):
                 if call.func is node and not call.args and all(k.arg in _KNOWN for k in call.keywords):
-                    fix = elsewhere(module, call, module.text(call).replace(module.text(node), spell(module, _EVENT), 1), _EVENT)
+                    fix = elsewhere(
+                        module, call, module.text(call).replace(module.text(node), spell(module, _EVENT), 1), _EVENT
+                    )
                 else:
                     continue
             if call.func is not node:
