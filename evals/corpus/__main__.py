@@ -20,6 +20,13 @@ _COLUMNS = (
     *("own tests", "holds"),
 )
 _WORDS = frozenset({"package", "version", "own tests", "holds"})
+_CAVEATS = (
+    "",
+    "How far these figures go: one reviewer, who also changed rules, judged each finding from its line and its fix, and",
+    "took the rules' lists of missing operators as given. Rules were changed after faults seen in this sample and after",
+    "lines missed in these files, so both shares are of what was tuned on and will be lower elsewhere. The lines were",
+    "picked from a search for words, by somebody who had seen diffs of some of the files.",
+)
 OUT = Path(__file__).resolve().parents[2] / "out" / "corpus"
 
 
@@ -88,6 +95,7 @@ def page(found: list[Record], figures: Mapping[str, Any]) -> str:
         "",
         *_precision(figures["precision"]),
         _recall(figures["recall"]),
+        *_CAVEATS,
         "",
         f"| {' | '.join(_COLUMNS)} |",
         f"|{'|'.join('---' if name in _WORDS else '--:' for name in _COLUMNS)}|",

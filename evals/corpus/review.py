@@ -28,7 +28,7 @@ class Verdict(BaseModel):
 
 
 class Marked(BaseModel):
-    """One file and the lines with a CUDA-ism, listed by hand before its findings were looked at."""
+    """One file and the lines with a CUDA-ism, picked by hand from the lines that name CUDA, NCCL, GPUs or precision."""
 
     package: str
     path: str
