@@ -26,6 +26,7 @@ class Record(BaseModel):
     Attributes:
         name: of the package.
         version: or commit.
+        revision: of this project, as it was when the run began.
         files: Python files.
         lines: in them.
         grades: findings by grade.
@@ -41,6 +42,7 @@ class Record(BaseModel):
 
     name: str
     version: str
+    revision: str = ""
     files: int = 0
     lines: int = 0
     grades: dict[str, int] = {}
