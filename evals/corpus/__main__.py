@@ -77,8 +77,12 @@ def publish(found: list[Record], precision: dict[str, dict[str, float]], recall:
     """Write the figures as JSON, and the page made from them."""
     packages = [record.model_dump(mode="json", exclude={"findings", "rewritten", "revision"}) for record in found]
     figures = {
-        "date": today(), "revision": ", ".join(sorted({r.revision for r in found})), "precision": precision, "recall": recall, "packages": packages,
-    }  # fmt: skip
+        "date": today(),
+        "revision": ", ".join(sorted({record.revision for record in found})),
+        "precision": precision,
+        "recall": recall,
+        "packages": packages,
+    }
     FOLDER.mkdir(exist_ok=True)
     (FOLDER / "corpus.json").write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
     (FOLDER / "corpus.md").write_text(page(found, figures), encoding="utf-8")
