@@ -44,8 +44,20 @@ class Word:
 
     @cached_property
     def settled(self) -> bool:
-        """Whether a file that has its part has the word."""
-        return len(self.parts) == 1 and self.data in self.parts
+        """Whether a file that has its part, or an identifier with its core, has the word."""
+        return self.data in self.parts if self.parts else self.data == self.core
+
+    @cached_property
+    def core(self) -> bytes:
+        """The most telling identifier in it, which may be a part of a longer one in a file."""
+        return max(_IDENTIFIER.findall(self.text), key=_telling, default="").encode()
+
+    def stands_in(self, identifier: bytes) -> bool:
+        """Whether an identifier can be where the core is."""
+        before, _, after = self.data.partition(self.core)
+        if after:
+            return identifier == self.core if before else identifier.endswith(self.core)
+        return identifier.startswith(self.core) if before else self.core in identifier
 
     def find(self, text: str, start: int) -> int:
         """Offset of the word in a text, at or after ``start``; -1 if there is none."""
@@ -57,6 +69,10 @@ class Word:
                     return place
             place = text.find(self.text, place + 1)
         return place
+
+
+def _telling(identifier: bytes | str) -> tuple[bool, int]:
+    return identifier not in ("torch", b"torch"), len(identifier)
 
 
 def _letter(character: str) -> bool:
@@ -111,11 +127,12 @@ class Sieve:
         ]
         words = {each for wake in self._wakes for each in (*wake.requires, *wake.triggers)}
         self._loose = [each for each in words if not each.parts and not each.wakes]
+        self._known = set[bytes]()
         self._by_part: dict[bytes, list[Word]] = defaultdict(list)
         for each in words:
             for needed in each.wakes or (each,) if each.parts else each.wakes:
-                self._by_part[max(needed.parts, key=len)].append(each)
-        self._parts = frozenset(self._by_part)
+                self._by_part[max(needed.parts, key=_telling)].append(each)
+        self._parts = set(self._by_part)
 
     def awake(self, data: bytes, *, quoted: bool = False) -> list[PythonRule]:
         """The rules that can have a finding in a file with these bytes.
@@ -140,12 +157,23 @@ class Sieve:
         ]
 
     def _present(self, data: bytes) -> set[Word]:
-        parts = self._parts.intersection(data.translate(_BLANK).split())
-        found = {
+        identifiers = set(data.translate(_BLANK).split())
+        self._learn(identifiers - self._known)
+        parts = self._parts & identifiers
+        return {
             each for part in parts for each in self._by_part[part] if each.settled or each.wakes or each.data in data
         }
-        found.update(each for each in self._loose if each.data in data)
-        return found
+
+    def _learn(self, identifiers: set[bytes]) -> None:
+        """Looks for words that need not be whole in identifiers; most are met in many files, and looked into once."""
+        self._known |= identifiers
+        joined = b" ".join(identifiers)
+        for each in self._loose:
+            if each.core in joined:
+                for identifier in identifiers:
+                    if each.stands_in(identifier):
+                        self._by_part[identifier].append(each)
+                        self._parts.add(identifier)
 
 
 @cache

@@ -84,8 +84,9 @@ class CountAccelerators(PythonRule):
 
     def check(self, module: Module) -> Iterator[Match]:
         """Yields counts that are used for anything but deciding about CUDA-only code."""
-        replicated = bool(_DATA_PARALLEL.search(module.source.text))
-        for call, _ in calls(module, {"device_count"}):
+        counts = list(calls(module, {"device_count"}))
+        replicated = bool(counts) and bool(_DATA_PARALLEL.search(module.source.text))
+        for call, _ in counts:
             divisor = _divides(module, call)
             if not divisor and (replicated or _tests_cuda(module, call)):
                 if _refuses(module, call):
