@@ -1,6 +1,6 @@
 """Speed of `torchtpu-agent scan` as ratios to ruff and to a bare `ast.parse`, in one run on one tree.
 
-    python -m evals.bench_scan [TREE] [--repeats 5] [--json FILE]
+    python -m evals.bench_scan [TREE] [--repeats 5] [--json FILE] [--publish]
 
 Without TREE, the sources of the installed torch package are copied and scanned. Every measurement is a whole
 process, so starting up and importing count. Rounds are interleaved (one of each, then again), so that a busy machine
@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from evals.results import publish, revision, today, versions
 from tools.engine import examine, is_python
 from tools.project import Project
 from tools.rules import selected
@@ -84,6 +85,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="bench-scan-") as scratch:
         tree = args.tree or copy_of_torch(Path(scratch) / "tree")
         result = measure(tree.resolve(), args.repeats)
+    if args.publish:
+        publish("scan_speed", [result], page(result))
     if args.json:
         args.json.write_text(json.dumps(result, indent=1) + "\n")
     show(result)
@@ -96,6 +99,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("tree", nargs="?", type=Path, help="folder to scan; default: a copy of the torch package")
     parser.add_argument("--repeats", type=int, default=5, help="rounds (default: %(default)s)")
     parser.add_argument("--json", type=Path, help="write the numbers to this file")
+    parser.add_argument("--publish", action="store_true", help="write evals/results/scan_speed.{json,md}")
     return parser.parse_args()
 
 
@@ -129,20 +133,25 @@ def prefiltered(tree: Path) -> list[str]:
 def contenders(tree: Path, filtered: list[str]) -> list[Contender]:
     """What is timed in each round."""
     scan = [sys.executable, "-m", "agents.cli", "scan", str(tree), "--format", "json", "--output", os.devnull]
-    ruff = [str(Path(sys.executable).with_name("ruff")), "check", "--select", "F", "--no-cache", "--isolated"]
-    ruff += ["--quiet", "--exit-zero", "--output-format", "json", "--output-file", os.devnull, str(tree)]
+    check = [ruff(), "check", "--select", "F", "--no-cache", "--isolated"]
+    check += ["--quiet", "--exit-zero", "--output-format", "json", "--output-file", os.devnull, str(tree)]
     parse = [sys.executable, "-c", PARSE]
     everything = [str(path) for path in sorted(tree.rglob("*.py"))]
     return [
         *(Contender(f"scan, {n} process{'es' * (n > 1)}", [*scan, "--exit-zero", "--jobs", str(n)]) for n in (1, 2)),
         *(
-            Contender(f"ruff, {n} thread{'s' * (n > 1)}", ruff, environment=(("RAYON_NUM_THREADS", str(n)),))
+            Contender(f"ruff, {n} thread{'s' * (n > 1)}", check, environment=(("RAYON_NUM_THREADS", str(n)),))
             for n in (1, 2)
         ),
         Contender("parse filtered, gc on", [*parse, "on"], "\n".join(filtered)),
         Contender("parse filtered, gc off", [*parse, "off"], "\n".join(filtered)),
         Contender("parse all, gc on", [*parse, "on"], "\n".join(everything)),
     ]
+
+
+def ruff() -> str:
+    """The ruff beside this Python."""
+    return str(Path(sys.executable).with_name("ruff"))
 
 
 def measure(tree: Path, repeats: int) -> dict[str, Any]:
@@ -159,6 +168,12 @@ def measure(tree: Path, repeats: int) -> dict[str, Any]:
                 cpu[contender.name].append(used)
     files = list(tree.rglob("*.py"))
     return {
+        "date": today(),
+        "revision": revision(),
+        "versions": versions(Path(sys.executable)),
+        "ruff": subprocess.run([ruff(), "--version"], capture_output=True, text=True, check=True).stdout.split()[-1],
+        "processors": os.cpu_count(),
+        "load": os.getloadavg()[0],
         "files": len(files),
         "lines": sum(path.read_bytes().count(b"\n") for path in files),
         "filtered": len(filtered),
@@ -191,6 +206,34 @@ def timed(contender: Contender) -> tuple[float, float]:
     elapsed, after = time.perf_counter() - start, os.times()
     used = after.children_user + after.children_system - before.children_user - before.children_system
     return elapsed, used
+
+
+def page(result: dict[str, Any]) -> str:
+    """The numbers as a page."""
+    lines = [
+        "# Speed of a scan",
+        "",
+        f"Measured {result['date']} at {result['revision']} by `python -m evals.bench_scan --publish`, on the sources "
+        f"of torch {result['versions']['torch']}: {result['files']:,} files, {result['lines']:,} lines, of which "
+        f"the scan with {result['rules']} rules looks into {result['filtered']:,} files. Every measurement is a "
+        f"whole process; medians of {result['repeats']} interleaved rounds on {result['processors']} processors, "
+        f"which other work shared: {result['load']:.1f} processes were running when it ended. "
+        "Processor time says more then.",
+        "",
+        "| process | wall s | processor s |\n|---|---:|---:|",
+        *(f"| {n} | {s:.2f} | {result['cpu_seconds'][n]:.2f} |" for n, s in result["seconds"].items()),
+        "",
+        "| aim | at most | wall | processor | holds |\n|---|---:|---:|---:|---|",
+        *(
+            f"| {a['aim']} | {a['limit']}x | {a['ratio']:.2f}x | {a['cpu_ratio']:.2f}x "
+            f"| {'yes' if a['holds'] else 'no'} |"
+            for a in result["aims"]
+        ),
+        "",
+        f"ruff {result['ruff']}; Python {result['versions']['python']}. Parsed are whole files; the scan "
+        "leaves out parts of long ones.",
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def show(result: dict[str, Any]) -> None:
