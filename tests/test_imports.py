@@ -33,9 +33,21 @@ def imported(path: Path, known: dict[str, Path]) -> Iterator[str]:
                 yield whole if whole in known else node.module
 
 
+def packages(name: str) -> set[str]:
+    """The packages whose `__init__` runs before a module's own code."""
+    parts = name.split(".")
+    return {".".join(parts[:end]) for end in range(1, len(parts))}
+
+
 def graph() -> dict[str, set[str]]:
     known = modules()
-    return {name: {other for other in imported(path, known) if other in known} for name, path in known.items()}
+    found = {}
+    for name, path in known.items():
+        direct = {other for other in imported(path, known) if other in known}
+        # Its own packages were begun before it was.
+        through = {package for other in direct for package in packages(other)} - packages(name) - {name}
+        found[name] = direct | (through & known.keys())
+    return found
 
 
 def test_no_module_imports_itself_by_a_detour():

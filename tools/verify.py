@@ -7,9 +7,9 @@ The runs, each a supervised child in a fresh copy of its tree, all with the same
 | reference | original | CPU, `cuda` an alias of it | float32 |
 | again | original | the same | the same; shows whether the program is deterministic |
 | jitter-1, jitter-2 | original | the same, weights moved by one unit in the last place | float32; unit of error |
-| low | original | the same | the program's own, TPU matrix numerics |
+| low | original | the same | the program's own with bfloat16 for float16, TPU matrix numerics |
 | migrated | migrated | CPU, `cuda` an alias of it | float32 |
-| migrated-low | migrated | the same | the program's own, TPU matrix numerics |
+| migrated-low | migrated | the same | as low |
 | device | migrated | the device | float32 |
 | device-low | migrated | the device | the program's own, TPU matrix numerics |
 """
@@ -88,16 +88,17 @@ class _Plan:
 
 
 def _cpu(name: str, tree: Literal["original", "migrated"], **proof: Any) -> _Plan:
-    low = proof.get("precision") == "own"
+    low = "precision" in proof
     return _Plan(name, tree, {"oracle": True, "precision": "float32", "numerics_on_cpu": low, **proof})
 
 
 REFERENCE = _cpu("reference", "original")
 AGAIN = _cpu("again", "original")
 JITTERS = [_cpu(f"jitter-{number}", "original", jitter=number) for number in (1, 2)]
-LOW = _cpu("low", "original", precision="own")
+# A TPU computes in bfloat16 what asks for float16: the unit of error must have as few bits.
+LOW = _cpu("low", "original", precision="bfloat16")
 MIGRATED = _cpu("migrated", "migrated")
-MIGRATED_LOW = _cpu("migrated-low", "migrated", precision="own")
+MIGRATED_LOW = _cpu("migrated-low", "migrated", precision="bfloat16")
 DEVICE = _Plan("device", "migrated", {"precision": "float32"}, on_device=True)
 DEVICE_LOW = _Plan("device-low", "migrated", {"precision": "own"}, on_device=True)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from langgraph.runtime import Runtime
 
 from agents.context import Context
-from agents.stages import CHECKS, not_run
+from agents.stages.checks import CHECKS
+from agents.stages.common import not_run
 from agents.state import STAGES, State, Verdict
 
 
