@@ -252,6 +252,8 @@ def _failed(
     said = first.message + (f" [{first.place}]" if first.place and first.place not in first.message else "")
     if owner == "backend":
         said += "; on the CPU the migrated program agrees with the original, so it arises on the device"
+        if (comparisons.facts.runs["device"].device or {}).get("kind") == "simulated":
+            said += " (TorchTPU and its simulation are not told apart)"
     return StageVerdict(stage=stage, result="fail", reason=said, owner=owner, figures=figures, problems=problems)
 
 

@@ -15,17 +15,18 @@ def runs(state: State, _context: Context) -> Verdict:
         return not_run("runs", "a dry run starts no program")
     if not state.latest:
         return not_run("runs", "no entry command is known; give one with --entry")
-    verdicts = [judge(record, _diagnosis(record, state)) for record in state.latest]
+    on_cpu = state.request.device == "cpu"
+    verdicts = [judge(record, _diagnosis(record, state), on_cpu=on_cpu) for record in state.latest]
     return worst(verdicts)
 
 
-def judge(record: RunRecord, diagnosis: Diagnosis | None) -> Verdict:
-    """The verdict on one run."""
+def judge(record: RunRecord, diagnosis: Diagnosis | None, *, on_cpu: bool = False) -> Verdict:
+    """The verdict on one run, which the user may have asked to be on the CPU."""
     evidence = [part for part in (record.command, record.log, record.result) if part]
     if not record.ended_well:
         return _ended_badly(record, diagnosis, evidence)
     kind = (record.device or {}).get("kind")
-    if kind == "cpu":
+    if kind == "cpu" or on_cpu:
         return not_run("runs", "it ran on the CPU, which says nothing about a TPU", evidence)
     if record.without_torch:
         return failed(

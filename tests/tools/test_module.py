@@ -3,18 +3,37 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tools.module import Module, fact, keyword, parameters, string
 from tools.project import TextProject
+from tools.rules.base import Match, PythonRule
+from tools.sieve import Reader
 from tools.source import SourceFile, Unreadable
 
 
 def module(text: str, *words: str, whole: bool = True) -> Module:
     data = text.encode()
     return Module(SourceFile("a.py", data), TextProject(Path(), texts={"a.py": data}), words, whole=whole)
+
+
+def for_rule(text: str, word: str, *, whole: bool = True) -> Module:
+    """The module as a scan makes it for a rule that wakes for a word."""
+
+    class Wakes(PythonRule):
+        """A rule for tests."""
+
+        ID, NAME, FAMILY, MESSAGE, TRIGGERS = "TPU000", "wakes", "A", "wakes", (word,)
+
+        def check(self, module: Module) -> Iterator[Match]:
+            yield from ()
+
+    source = SourceFile("a.py", text.encode())
+    project = TextProject(Path(), texts={"a.py": text.encode()})
+    return Module(source, project, Reader(source).interest([Wakes()]), whole=whole)
 
 
 def called(seen: Module) -> list[str]:
@@ -36,7 +55,7 @@ def test_a_decorated_function_is_visited_for_its_decorator() -> None:
 
 
 def test_a_word_as_something_is_found_under_its_other_name() -> None:
-    seen = module("from torch.amp import GradScaler as Scaler\nx = 1\ns = Scaler()\n", "GradScaler")
+    seen = for_rule("from torch.amp import GradScaler as Scaler\nx = 1\ns = Scaler()\n", "GradScaler")
     assert [seen.qualify(call.func) for call in seen.nodes(ast.Call)] == ["torch.amp.GradScaler"]
 
 
@@ -131,7 +150,7 @@ LONG = "import torch\n\n\ndef f(x):\n    return x.cuda()\n\n\n" + "".join(
 
 
 def test_a_scan_leaves_out_bodies_without_a_word_and_sees_the_same() -> None:
-    whole, part = module(LONG, "cuda"), module(LONG, "cuda", whole=False)
+    whole, part = for_rule(LONG, "cuda"), for_rule(LONG, "cuda", whole=False)
     assert sum(1 for _ in ast.walk(part.tree)) < sum(1 for _ in ast.walk(whole.tree)) / 2
     for kind in (ast.Call, ast.FunctionDef, ast.Attribute):
         assert [ast.dump(n) for n in part.nodes(kind)] == [ast.dump(n) for n in whole.nodes(kind)]
