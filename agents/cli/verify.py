@@ -72,14 +72,14 @@ def verify(
     )
     scratch = _scratch(keep)
     out = console(stderr=True)
-    outputs = []
-    for number, text in enumerate(entry, 1):
-        outputs.append(
-            proving.compare_trees(
-                request, text, scratch / str(number),
-                lambda said: None if json_output else out.print(f"verify   {said}", highlight=False, markup=False),
-            )
-        )  # fmt: skip
+
+    def tell(said: str) -> None:
+        if not json_output:
+            out.print(f"verify   {said}", highlight=False, markup=False, soft_wrap=True)
+
+    outputs = [
+        proving.compare_trees(request, text, scratch / str(number), tell) for number, text in enumerate(entry, 1)
+    ]
     return _end(outputs, scratch, json_output)
 
 
