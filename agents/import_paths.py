@@ -39,9 +39,6 @@ def holding(module: str, tree: Path, scope: str, scripts: Iterable[str]) -> str 
     return None
 
 
-def variable(paths: Iterable[str], work: Path, present: str | None) -> dict[str, str]:
-    """PYTHONPATH with these folders of the run folder first; nothing where there are none."""
-    places = [str(work / path) if path else str(work) for path in paths]
-    if not places:
-        return {}
-    return {"PYTHONPATH": os.pathsep.join([*places, *([present] if present else [])])}
+def within(root: Path, paths: Iterable[str]) -> list[Path]:
+    """These folders of the tree in one copy of it."""
+    return [root / path for path in paths]

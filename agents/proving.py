@@ -5,7 +5,6 @@ Both are laid out as copies beside the run's other files; they themselves are on
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
@@ -181,11 +180,8 @@ def _lay_out(trees: Trees, copies: dict[str, Path], folder: Path) -> None:
 
 
 def _set_up(text: str, copy: Path, log: Path, trees: Trees) -> None:
-    command = commands.parse(text)
-    present = command.env.get("PYTHONPATH") or os.environ.get("PYTHONPATH")
-    paths = import_paths.variable(trees.paths, copy, present)
     request = runner.RunRequest(
-        command=command.model_copy(update={"env": {**command.env, **paths}}),
+        command=commands.parse(text).importing(import_paths.within(copy, trees.paths)),
         cwd=copy / trees.scope,
         device="cpu",
         python=trees.python,
@@ -194,6 +190,4 @@ def _set_up(text: str, copy: Path, log: Path, trees: Trees) -> None:
         writable=[copy],
         log=log,
     )
-    output = runner.run(request)
-    if output.outcome != "completed":
-        raise UserError(f"The setup command '{text}' failed: {output.explanation}", f"Its output is in {log}")
+    workspace.set_up(text, request)

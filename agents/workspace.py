@@ -14,6 +14,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from agents.runs import home, remove_tree
+from tools import run as runner
 from tools.errors import Exit, UserError, lacks_room
 from tools.project import LEFT_OUT
 
@@ -30,6 +31,21 @@ class Overlay(BaseModel):
     copied: int = 0
     linked: int = 0
     notes: list[str] = []
+
+
+def set_up(text: str, request: runner.RunRequest, on_output: Callable[[str], None] | None = None) -> None:
+    """Do a setup command of the user's in such a folder.
+
+    Raises:
+        UserError: It did not come to a good end.
+    """
+    output = runner.run(request, on_output=on_output)
+    if output.outcome != "completed":
+        raise UserError(
+            f"The setup command '{text}' failed. {output.explanation}",
+            f"Its output is in {request.log}",
+            Exit.ENVIRONMENT,
+        )
 
 
 def build(tree: Path, original: Path | None, work: Path, *, links: bool, left_out: set[str]) -> Overlay:

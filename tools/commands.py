@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
 from pydantic import BaseModel
@@ -39,6 +41,14 @@ class Command(BaseModel):
     def is_python(self) -> bool:
         """Whether an interpreter is started directly."""
         return bool(_PYTHON.fullmatch(PurePosixPath(self.argv[0]).name))
+
+    def importing(self, folders: Sequence[Path]) -> Command:
+        """The command with these folders first on PYTHONPATH, before what it or our own environment has there."""
+        if not folders:
+            return self
+        present = self.env.get("PYTHONPATH") or os.environ.get("PYTHONPATH")
+        path = os.pathsep.join([*map(str, folders), *([present] if present else [])])
+        return self.model_copy(update={"env": {**self.env, "PYTHONPATH": path}})
 
 
 def parse(text: str) -> Command:

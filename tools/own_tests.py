@@ -28,7 +28,7 @@ class TestsRequest(BaseModel):
     writable: Path
     log: Path
     python: Path | None = None
-    env: dict[str, str] = {}
+    folders: list[Path] = Field(default=[], description="first on PYTHONPATH")
     timeout: float = 300.0
     sandbox: bool = True
 
@@ -79,7 +79,7 @@ def run_tests(request: TestsRequest) -> TestsOutput:
 def _run(request: TestsRequest, words: list[str]) -> runner.RunOutput:
     return runner.run(
         runner.RunRequest(
-            command=Command(text=" ".join(words), argv=words, env=request.env),
+            command=Command(text=" ".join(words), argv=words).importing(request.folders),
             cwd=request.cwd,
             device="cpu",
             python=request.python,

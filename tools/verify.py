@@ -35,7 +35,6 @@ from torchtpu.proof.spec import Proof
 SEED = 0
 DETAILED = 2
 TESTS_SECONDS = 300.0
-_FAST_MATH_OFF = {"TORCHDYNAMO_DISABLE": "1", "PYTHONHASHSEED": "0"}
 
 Tell = Callable[[str], None]
 Run = Callable[..., runner.RunOutput]
@@ -225,7 +224,7 @@ class _Work:
         self._tell(f"the repository's own tests, {tree}")
         made = own_tests.run_tests(
             own_tests.TestsRequest(
-                cwd=self._folder / request.scope, writable=self._folder, python=request.python, env=self._paths(),
+                cwd=self._folder / request.scope, writable=self._folder, python=request.python, folders=self._paths(),
                 log=request.scratch / f"tests-{tree}.log", sandbox=request.sandbox,
                 timeout=min(request.timeout or TESTS_SECONDS, TESTS_SECONDS),
             )
@@ -233,9 +232,8 @@ class _Work:
         (request.scratch / f"tests-{tree}.json").write_text(made.model_dump_json(indent=1))
         return made
 
-    def _paths(self) -> dict[str, str]:
-        paths = [str(self._folder / path) for path in self.request.import_paths]
-        return {"PYTHONPATH": ":".join(paths)} if paths else {}
+    def _paths(self) -> list[Path]:
+        return [self._folder / path for path in self.request.import_paths]
 
     def _lay_out(self, tree: Literal["original", "migrated"]) -> None:
         _remove(self._folder)
@@ -244,10 +242,8 @@ class _Work:
 
     def _request(self, plan: _Plan, proof: Proof) -> runner.RunRequest:
         request = self.request
-        env = {**_FAST_MATH_OFF, **request.command.env, **self._paths()}
-        command = request.command.model_copy(update={"env": env})
         return runner.RunRequest(
-            command=command,
+            command=request.command.importing(self._paths()),
             cwd=self._folder / request.scope,
             device=request.device if plan.on_device else "cpu",
             python=request.python,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from agents.state import Entry, RunRecord, State
 from agents.wording import amount
 from tools import commands
 from tools import run as runner
-from tools.errors import Exit, UserError
 
 
 def run(state: State, runtime: Runtime[Context]) -> dict[str, object]:
@@ -53,22 +51,14 @@ def prepare(state: State, context: Context) -> None:
 def _setup(text: str, name: str, state: State, context: Context) -> None:
     context.progress.working("setup", text)
     request = _request(text, name, state, context).model_copy(update={"device": "cpu", "steps": None})
-    output = runner.run(request, on_output=context.progress.output)
-    if output.outcome != "completed":
-        raise UserError(
-            f"The setup command '{text}' failed. {output.explanation}",
-            f"Its output is in {request.log}",
-            Exit.ENVIRONMENT,
-        )
+    workspace.set_up(text, request, on_output=context.progress.output)
 
 
 def _request(text: str, name: str, state: State, context: Context) -> runner.RunRequest:
     request = state.request
-    command = commands.parse(text)
-    present = command.env.get("PYTHONPATH") or os.environ.get("PYTHONPATH")
-    paths = import_paths.variable(state.import_paths, context.folder.work, present)
+    folders = import_paths.within(context.folder.work, state.import_paths)
     return runner.RunRequest(
-        command=command.model_copy(update={"env": {**command.env, **paths}}),
+        command=commands.parse(text).importing(folders),
         cwd=context.folder.work / state.origin.scope,
         device=request.device,
         python=Path(request.python) if request.python else None,

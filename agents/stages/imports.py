@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import json
-import os
 from pathlib import Path, PurePosixPath
 
 from pydantic import BaseModel
@@ -128,9 +127,9 @@ def _import(modules: list[str], state: State, context: Context) -> _Seen:
     where = context.folder.work / state.origin.scope
     answer = context.folder.work / ".torchtpu-imports.json"
     asked = json.dumps([(name, *_module(name, where)) for name in modules])
-    paths = import_paths.variable(state.import_paths, context.folder.work, os.environ.get("PYTHONPATH"))
+    command = Command(text="import", argv=["python", "-c", _CHILD, asked, str(answer)])
     request = runner.RunRequest(
-        command=Command(text="import", argv=["python", "-c", _CHILD, asked, str(answer)], env=paths),
+        command=command.importing(import_paths.within(context.folder.work, state.import_paths)),
         cwd=where,
         device="cpu",
         python=Path(state.request.python) if state.request.python else None,

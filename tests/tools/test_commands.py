@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from tools.commands import missing_script, named_files, parse
@@ -54,3 +56,14 @@ def test_files_that_a_command_names(tmp_path):
 def test_a_script_that_is_not_there(tmp_path, text, missing):
     (tmp_path / "here.py").write_text("")
     assert missing_script(parse(text), tmp_path) == missing
+
+
+def test_folders_to_import_from_come_before_what_is_on_the_path(monkeypatch, tmp_path):
+    monkeypatch.setenv("PYTHONPATH", "ours")
+    first, second = tmp_path / "a", tmp_path / "b"
+    path = parse("PYTHONPATH=src python train.py").importing([first, second]).env["PYTHONPATH"]
+    assert path.split(os.pathsep) == [str(first), str(second), "src"]
+    assert parse("python train.py").importing([first]).env["PYTHONPATH"].split(os.pathsep)[1:] == ["ours"]
+    monkeypatch.delenv("PYTHONPATH")
+    assert parse("python train.py").importing([first]).env == {"PYTHONPATH": str(first)}
+    assert parse("python train.py").importing([]).env == {}
