@@ -7,12 +7,12 @@ Which of the three stages a difference belongs to: `forward` (module outputs, ba
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from torchtpu.proof.ratio import Scale
-from torchtpu.proof.recording import Recording
+from torchtpu.proof.recording import Recording, Snapshot, Step
 
 FORWARD, GRADIENTS, TRAINS = "forward", "gradients", "trains"
 
@@ -87,6 +87,16 @@ class Comparison:
         return dict(plain(asdict(self)))
 
 
+_Counted = TypeVar("_Counted", Step, Snapshot)
+
+
+def _same(reference: Iterable[_Counted], candidate: Iterable[_Counted]) -> Iterator[tuple[_Counted, _Counted]]:
+    theirs = {(one.optimizer, one.count): one for one in candidate}
+    for one in reference:
+        if (one.optimizer, one.count) in theirs:
+            yield one, theirs[one.optimizer, one.count]
+
+
 @dataclass(frozen=True)
 class Sides:
     """The runs of one process that are compared.
@@ -113,6 +123,14 @@ class Sides:
     def limit(self) -> float:
         """Error ratio above which a difference counts."""
         return self.scale.limit
+
+    def steps(self) -> Iterator[tuple[Step, Step]]:
+        """Steps of the same optimizer with the same count, of reference and candidate."""
+        return _same(self.reference.steps, self.candidate.steps)
+
+    def snapshots(self) -> Iterator[tuple[Snapshot, Snapshot]]:
+        """Snapshots after such steps."""
+        return _same(self.reference.snapshots, self.candidate.snapshots)
 
     def place(self, name: str) -> str:
         """The user's line that calls a module, else the one that defines it."""

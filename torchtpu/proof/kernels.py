@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from torchtpu.simulator.kernels import plain
+
 
 class Kernels:
     """The kernels of one part; they vanish with it."""
@@ -29,9 +31,7 @@ class Kernels:
 
     def original(self, name: str, key: str) -> Callable[..., Any]:
         """Returns torch's kernel as a plain function; fetch it before putting another over it."""
-        kernel = self.torch.library.get_kernel(f"aten::{name}", key)
-        keys = self.torch._C.DispatchKeySet(getattr(self.torch._C.DispatchKey, key))
-        return lambda *args, **kwargs: kernel.call_boxed(keys, *args, **kwargs)
+        return plain(f"aten::{name}", key)
 
     def put(self, name: str, kernel: Callable[..., Any], key: str) -> None:
         """Makes a function the kernel of an operator for a dispatch key."""

@@ -16,6 +16,7 @@ from typing import Any
 
 from torchtpu.proof import wrapping
 from torchtpu.proof.kernels import Kernels
+from torchtpu.simulator.rounding import rounded, rounded_backward
 
 # Positions of the matrix operands among the positional arguments; every overload the CPU has is meant.
 _OPERANDS = {
@@ -44,7 +45,7 @@ _OPERANDS = {
     "_scaled_dot_product_flash_attention_for_cpu": (0, 1, 2),
     "_scaled_dot_product_flash_attention_for_cpu_backward": (0, 1, 2, 3),
 }
-# Operands to round, and the position of the output mask whose last entry is the bias, a plain sum.
+# Operands to round, and the position of the output mask: see `rounded_backward`.
 _BACKWARD = {"convolution_backward": ((0, 1, 2), 10)}
 
 _kept: list[Any] = []
@@ -56,12 +57,6 @@ class _Rounding:
         # The method of C: torch's own may be one that keeps float32.
         self.to = torch._C.TensorBase.to
         self.asked_for_more = False
-
-    def value(self, operand: Any) -> Any:
-        """Returns a float32 tensor rounded to bfloat16; anything else as it is."""
-        if isinstance(operand, self.torch.Tensor) and operand.dtype == self.torch.float32:
-            return self.to(self.to(operand, self.torch.bfloat16), self.torch.float32)
-        return operand
 
     def half(self, args: tuple[Any, ...], operands: tuple[int, ...]) -> Any:
         """Returns the dtype of operands in half precision, else None."""
@@ -89,7 +84,7 @@ class _Rounding:
                 return self.widened(original, dtype, args, kwargs)
             if self.asked_for_more:
                 return original(*args, **kwargs)
-            return original(*(self.value(a) if i in operands else a for i, a in enumerate(args)), **kwargs)
+            return original(*(rounded(a) if i in operands else a for i, a in enumerate(args)), **kwargs)
 
         return kernel
 
@@ -100,17 +95,7 @@ class _Rounding:
             dtype = self.half(args, operands)
             if dtype is not None:
                 return self.widened(original, dtype, args, {})
-            if self.asked_for_more:
-                return original(*args)
-            replaced = [self.value(a) if i in operands else a for i, a in enumerate(args)]
-            *products, bias = args[mask]
-            replaced[mask] = [*products, False]
-            grads = original(*replaced) if any(products) else (None, None, None)
-            if not bias:
-                return grads
-            plain = list(args)
-            plain[mask] = [False, False, True]
-            return (*grads[:2], original(*plain)[2])
+            return original(*args) if self.asked_for_more else rounded_backward(original, args, operands, mask)
 
         return kernel
 

@@ -199,11 +199,6 @@ class Recording:
         """Steps of the busiest optimizer."""
         return max((step.count for step in self.steps), default=0)
 
-    @property
-    def has_forward(self) -> bool:
-        """Whether any module call was seen."""
-        return bool(self.calls)
-
 
 def _number(value: Any) -> float:
     return float(value) if value is not None else math.nan

@@ -13,6 +13,22 @@ _KEY = "PrivateUse1"
 _library: Any = torch.library.Library
 
 
+def plain(name: str, key: str) -> Kernel:
+    """Returns the kernel that an operator has now for a dispatch key, as a plain function.
+
+    Args:
+        name: Such as ``aten::mm.out``. Fetch it before putting another over it.
+        key: Such as ``CPU``.
+    """
+    kernel = torch.library.get_kernel(name, key)
+    keys = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, key))
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return kernel.call_boxed(keys, *args, **kwargs)
+
+    return call
+
+
 class Registry:
     """Kernels this process put over torch_tpu's own.
 
@@ -22,7 +38,6 @@ class Registry:
 
     def __init__(self) -> None:
         self._libraries: dict[str, Any] = {}
-        self._keys = torch._C.DispatchKeySet(torch._C.DispatchKey.PrivateUse1)
         self.names: list[str] = []
 
     def exists(self, name: str) -> bool:
@@ -35,13 +50,7 @@ class Registry:
         Args:
             name: Such as ``aten::mm.out``. Fetch it before replacing it.
         """
-        kernel = torch.library.get_kernel(name, _KEY)
-        keys = self._keys
-
-        def call(*args: Any, **kwargs: Any) -> Any:
-            return kernel.call_boxed(keys, *args, **kwargs)
-
-        return call
+        return plain(name, _KEY)
 
     def replace(self, name: str, kernel: Kernel, key: str = _KEY) -> None:
         """Makes ``kernel`` the device's implementation of an operator.

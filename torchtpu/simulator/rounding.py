@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -21,3 +22,23 @@ def rounded(operand: Any) -> Any:
         base: Any = torch._C.TensorBase
         return base.float(base.bfloat16(operand))
     return operand
+
+
+def rounded_backward(original: Callable[..., Any], args: tuple[Any, ...], operands: tuple[int, ...], mask: int) -> Any:
+    """Computes gradients of a matrix product from rounded operands, that of the bias excepted: it is a plain sum.
+
+    Args:
+        original: The kernel; it returns the gradients of input, weight and bias.
+        args: Its arguments.
+        operands: Positions of those to round.
+        mask: Position of the output mask, whose last entry is the bias.
+    """
+    replaced = [rounded(arg) if i in operands else arg for i, arg in enumerate(args)]
+    *products, bias = args[mask]
+    replaced[mask] = [*products, False]
+    grads = original(*replaced) if any(products) else (None, None, None)
+    if not bias:
+        return grads
+    plain = list(args)
+    plain[mask] = [False, False, True]
+    return (*grads[:2], original(*plain)[2])

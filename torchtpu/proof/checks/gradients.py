@@ -39,16 +39,8 @@ def _vanished(sides: Sides) -> str:
     return f"up to {worst:.0%} of a module's"
 
 
-def _pairs(sides: Sides) -> Iterator[tuple[Step, Step]]:
-    theirs = {(step.optimizer, step.count): step for step in sides.candidate.steps}
-    for step in sides.reference.steps:
-        other = theirs.get((step.optimizer, step.count))
-        if other is not None:
-            yield step, other
-
-
 def _unset(sides: Sides) -> Iterator[Problem]:
-    for step, other in _pairs(sides):
+    for step, other in sides.steps():
         known = {*step.gradients, *step.unset}
         lost = [name for name in other.unset if name in known and name not in step.unset]
         won = [name for name in step.unset if name not in other.unset and name in {*other.gradients, *other.unset}]
@@ -63,7 +55,7 @@ def _unset(sides: Sides) -> Iterator[Problem]:
 
 
 def _degenerate(sides: Sides) -> Iterator[Problem]:
-    steps = [pair for pair in _pairs(sides) if pair[0].gradients]
+    steps = [pair for pair in sides.steps() if pair[0].gradients]
     if steps and all(_nothing(step) and _nothing(other) for step, other in steps):
         yield Problem(GRADIENTS, "degenerate", "every gradient is zero or not finite in both: it proves nothing")
 
@@ -124,7 +116,7 @@ def _units(sides: Sides, step: int) -> Units:
 
 def _parameters(sides: Sides, figures: Figures, after_backward: bool) -> Iterator[Problem]:
     worst: tuple[float, Problem] | None = None
-    for step, other in _pairs(sides):
+    for step, other in sides.steps():
         if step.number > sides.diverged:
             break
         key = (step.optimizer, step.count)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from torchtpu.proof.checks.forward import told
 from torchtpu.proof.compare import TRAINS, Figures, Problem, Sides
 from torchtpu.proof.ratio import Units, scalars
-from torchtpu.proof.recording import LOW, Recording, Snapshot, Step, Tensor
+from torchtpu.proof.recording import LOW, Recording, Snapshot, Tensor
 
 _MEMBERS: list[tuple[str, Callable[[Snapshot], Mapping[str, Tensor]]]] = [
     ("parameter", lambda shot: shot.parameters),
@@ -51,19 +51,8 @@ def _told(counts: Mapping[int, int]) -> str:
     return " and ".join(f"{count} optimizer steps" for count in counts.values()) or "no optimizer step"
 
 
-def _pairs(sides: Sides) -> Iterator[tuple[Step, Step]]:
-    theirs = {(step.optimizer, step.count): step for step in sides.candidate.steps}
-    for step in sides.reference.steps:
-        if (step.optimizer, step.count) in theirs:
-            yield step, theirs[step.optimizer, step.count]
-
-
 def _membership(sides: Sides) -> Iterator[Problem]:
-    theirs = {(shot.optimizer, shot.count): shot for shot in sides.candidate.snapshots}
-    for shot in sides.reference.snapshots:
-        other = theirs.get((shot.optimizer, shot.count))
-        if other is None:
-            continue
+    for shot, other in sides.snapshots():
         outside = [name for name in other.outside if name in shot.parameters and name not in shot.outside]
         frozen = [name for name in other.frozen if name in shot.parameters and name not in shot.frozen]
         for names, said in ((outside, "is not among the optimizer's parameters"), (frozen, "is frozen")):
@@ -75,7 +64,7 @@ def _membership(sides: Sides) -> Iterator[Problem]:
 
 
 def _schedules(sides: Sides) -> Iterator[Problem]:
-    for step, other in _pairs(sides):
+    for step, other in sides.steps():
         if step.type != other.type:
             said = f"optimizer {step.optimizer} is {other.type} instead of {step.type}"
             yield Problem(TRAINS, "schedule", said, place=sides.place("step"), step=step.number)
@@ -121,11 +110,7 @@ def _loss_kinds(sides: Sides) -> Iterator[Problem]:
 
 
 def _ties(sides: Sides) -> Iterator[Problem]:
-    theirs = {(shot.optimizer, shot.count): shot for shot in sides.candidate.snapshots}
-    for shot in sides.reference.snapshots:
-        other = theirs.get((shot.optimizer, shot.count))
-        if other is None:
-            continue
+    for shot, other in sides.snapshots():
         kept = {frozenset(names) for names in other.ties}
         broken = [names for names in shot.ties if not any(set(names) <= names_kept for names_kept in kept)]
         if broken:
@@ -218,13 +203,9 @@ def _curve(sides: Sides, figures: Figures) -> Iterator[Problem]:
 
 
 def _states(sides: Sides, figures: Figures) -> Iterator[Problem]:
-    theirs = {(shot.optimizer, shot.count): shot for shot in sides.candidate.snapshots}
     for what, members in _MEMBERS:
-        for shot in sides.reference.snapshots:
-            key = (shot.optimizer, shot.count)
-            if key not in theirs or not shot.count:
-                continue
-            problem = _apart(sides, what, shot, members, theirs[key], figures)
+        for shot, other in sides.snapshots():
+            problem = _apart(sides, what, shot, members, other, figures) if shot.count else None
             if problem is not None:
                 yield problem
                 break

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from torchtpu.simulator.rounding import full_precision, rounded
+from torchtpu.simulator.rounding import full_precision, rounded, rounded_backward
 
 if TYPE_CHECKING:
     from torchtpu.device_info import Numerics
@@ -37,8 +37,7 @@ _OPERANDS = {
     "aten::gru.input": (0,),
 }
 
-# Backward kernels also return a bias gradient, a plain sum that takes unrounded input:
-# operands to round, and the position of the output mask whose last entry is the bias.
+# Operands to round, and the position of the output mask: see `rounded_backward`.
 _BACKWARD = {"aten::linear_backward": ((0, 1, 2), 3), "aten::convolution_backward": ((0, 1, 2), 10)}
 
 
@@ -54,17 +53,7 @@ def _with_rounded(original: Kernel, operands: tuple[int, ...]) -> Kernel:
 
 def _backward_with_rounded(original: Kernel, operands: tuple[int, ...], mask: int) -> Kernel:
     def kernel(*args: Any) -> Any:
-        if full_precision():
-            return original(*args)
-        replaced = [rounded(arg) if i in operands else arg for i, arg in enumerate(args)]
-        *products, bias = args[mask]
-        replaced[mask] = [*products, False]
-        grads = original(*replaced) if any(products) else (None, None, None)
-        if not bias:
-            return grads
-        plain = list(args)
-        plain[mask] = [False, False, True]
-        return (*grads[:2], original(*plain)[2])
+        return original(*args) if full_precision() else rounded_backward(original, args, operands, mask)
 
     return kernel
 
