@@ -72,11 +72,6 @@ def editable(module: Module, node: ast.expr) -> bool:
         return False
 
 
-def in_text(module: Module, node: ast.AST) -> bool:
-    """Whether a node stands inside an f-string, where a replacement may not contain quotes."""
-    return any(isinstance(a, ast.JoinedStr) for a in module.ancestors(node))
-
-
 def chain(module: Module, node: ast.expr) -> ast.expr:
     """The whole of ``torch.cuda.current_stream().wait_stream(s)`` for its first part."""
     current = node

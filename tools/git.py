@@ -405,16 +405,6 @@ def _commit(tree: Path, message: str, date: str) -> str:
     return os.fsdecode(run_git(tree, "rev-parse", "HEAD", private=True)).strip()
 
 
-def tree_hash(tree: Path, commit: str = "HEAD") -> str:
-    """The hash of the files of `commit`: two equal hashes mean byte-identical trees."""
-    return os.fsdecode(run_git(tree, "rev-parse", f"{commit}^{{tree}}", private=True)).strip()
-
-
-def tracked_files(tree: Path) -> list[str]:
-    """All files of the private tree's commit, relative to it."""
-    return [n for n in os.fsdecode(run_git(tree, "ls-files", "-z", private=True)).split("\0") if n]
-
-
 def make_patch(tree: Path, base: str, tip: str) -> bytes:
     """All changes from `base` to `tip` as a patch that `git apply` takes at the top of the repository."""
     plain = ("--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", "--binary", "--full-index")

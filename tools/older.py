@@ -92,10 +92,4 @@ def oldest_of(spec: str) -> Release | None:
 
 
 def _asks_for_accelerator(project: Project) -> bool:
-    for path in project.paths:
-        if path.endswith(".py"):
-            with contextlib.suppress(Unreadable):
-                data = project.read(path)
-                if b"accelerator" in data and _ASKS.search(data) and not _OWN.search(data):
-                    return True
-    return False
+    return any(b"accelerator" in data and _ASKS.search(data) and not _OWN.search(data) for _, data in project.sources())

@@ -96,39 +96,28 @@ class Project:
         """
         return load(self.root / path)
 
+    def sources(self, suffixes: tuple[str, ...] = (".py",)) -> Iterator[tuple[str, bytes]]:
+        """Path and bytes of every file with one of these suffixes that can be read."""
+        for path in self.paths:
+            if path.endswith(suffixes):
+                with contextlib.suppress(Unreadable):
+                    yield path, self.read(path)
+
     @cached_property
     def imported_names(self) -> frozenset[str]:
         """Names that some file imports from another module than torch's, so that they may come from any other file."""
-        found: set[str] = set()
-        for path in self.paths:
-            if path.endswith((".py", ".ipynb")):
-                with contextlib.suppress(Unreadable):
-                    for names in _FROM_IMPORT.findall(self.read(path)):
-                        found.update(_NAME.findall(names.decode("utf-8", "replace")))
-        return frozenset(found)
+        imported = (names for _, data in self.sources((".py", ".ipynb")) for names in _FROM_IMPORT.findall(data))
+        return frozenset(name for names in imported for name in _NAME.findall(names.decode("utf-8", "replace")))
 
     @cached_property
     def own_cuda_methods(self) -> frozenset[str]:
         """Files in which some class defines its own ``cuda`` method, so that ``.cuda()`` may mean that one."""
-        found = []
-        for path in self.paths:
-            if path.endswith(".py"):
-                with contextlib.suppress(Unreadable):
-                    data = self.read(path)
-                    if b"def cuda" in data and _CUDA_METHOD.search(data):
-                        found.append(path)
-        return frozenset(found)
+        return frozenset(path for path, data in self.sources() if b"def cuda" in data and _CUDA_METHOD.search(data))
 
     @cached_property
     def keeps_half_on_cuda(self) -> bool:
         """Whether the program takes bfloat16 off CUDA where its settings ask for float16, as rule TPU305 writes it."""
-        for path in self.paths:
-            if path.endswith(".py"):
-                with contextlib.suppress(Unreadable):
-                    data = self.read(path)
-                    if b"bfloat16" in data and _HALF_ON_CUDA.search(data):
-                        return True
-        return False
+        return any(b"bfloat16" in data and _HALF_ON_CUDA.search(data) for _, data in self.sources())
 
 
 @dataclass

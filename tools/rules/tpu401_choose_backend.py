@@ -16,7 +16,6 @@ from tools.rewrite import ask_accelerator, cuda_test, device, parenthesised, spe
 from tools.rules.base import Invalid, Match, PythonRule
 
 _DEFAULT = "torch.distributed.get_default_backend_for_device"
-_GROUPS = frozenset({"init_process_group", "new_group", "new_subgroups", "new_subgroups_by_enumeration", "split_group"})
 _WORD = re.compile(r"(?i)(^|_)backend$")
 _TOP = 'DEVICE_TYPE = torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else "cpu"\n'
 _IMPORTS_TORCH = re.compile(r"^\s*(import|from) torch\b", re.MULTILINE)

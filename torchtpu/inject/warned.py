@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from types import ModuleType
 from typing import Any
@@ -70,8 +69,3 @@ def install() -> None:
     warnings._showwarnmsg = showwarnmsg  # type: ignore[attr-defined]
     for name in WATCHED:
         imports.after_import(name, _watch)
-
-
-def is_watched(name: str) -> bool:
-    """Says whether a module that is imported already reports its warnings here."""
-    return isinstance(getattr(sys.modules.get(name), "warnings", None), _Warnings)
