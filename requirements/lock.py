@@ -5,7 +5,8 @@ alone: it downloads the CUDA build of torch with its libraries, 3 GB, and every 
 
 Versions stay as they are unless `--upgrade` is given or pyproject.toml no longer allows them. torch has two builds of
 one version: the index's default, for CUDA, and the CPU build of PyTorch's own index. Both may be installed from the
-lock, so it carries the hashes of both, and what only the CUDA build needs is in a file of its own. That file is made
+lock, so it carries the hashes of both, and what only the CUDA build needs is in a file of its own. Between the two pip
+takes the index's, whose hash it knows beforehand; so the CPU build has a file too, which `make setup` tries first. That file is made
 anew with `--cuda`, which is needed when TORCH changes and downloads those 3 GB.
 """
 
@@ -34,6 +35,7 @@ LEFT_OUT = ("pip", "wheel")
 HEADS = {
     "dev": "# Everything development and CI install, with hashes (extras: tpu, dev).\n"
     "# torch: the first hash is the CPU build (2.13.0+cpu), the others are the index's default builds.\n",
+    "torch-cpu": "# The CPU build of torch, for `make setup` to try before requirements/dev.txt.\n",
     "cuda": "# What the default Linux build of torch needs beside requirements/dev.txt; "
     "the CPU build needs none of it.\n",
     "wheelhouse": "# Wheels for tests/test_wheel.py: the base dependencies and `openai-agents`, which owns the name "
@@ -62,6 +64,7 @@ def main() -> None:
         write("cuda", {name: pin for name, pin in default.items() if name.startswith(ONLY_FOR_CUDA)})
     dev = resolve([*base, *extras["tpu"], *extras["dev"], TORCH], old["dev"], keep)
     write("dev", {n: pin for n, pin in dev.items() if not n.startswith(ONLY_FOR_CUDA) and n not in LEFT_OUT})
+    write("torch-cpu", {"torch": [f"{TORCH}+cpu", TORCH_CPU_HASH]})
     write("wheelhouse", resolve([*base, "openai-agents>=0.24"], old["wheelhouse"], keep))
 
 

@@ -54,3 +54,11 @@ def test_what_the_project_needs_is_locked(lock):
     locked = lock.pins((ROOT / "requirements/dev.txt").read_text())
     assert {re.sub(r"[-_.]+", "-", name).lower() for name in named} <= set(locked)
     assert set(locked).isdisjoint({"gitpython", "pip"})
+
+
+def test_both_builds_of_torch_are_locked(lock):
+    first = lock.pins((ROOT / "requirements/torch-cpu.txt").read_text())
+    assert first == {"torch": [f"{lock.TORCH}+cpu", lock.TORCH_CPU_HASH]}
+    both = lock.pins((ROOT / "requirements/dev.txt").read_text())["torch"]
+    assert both[:2] == [lock.TORCH, lock.TORCH_CPU_HASH]
+    assert len(both) > 2

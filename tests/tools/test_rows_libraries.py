@@ -349,7 +349,7 @@ g = torch.Generator(device="cuda" if torch.cuda.is_available() else "cpu").manua
 x = torch.randn(2, generator=g, device=g.device).to(DEVICE_TYPE)
 result = x.device.type
 """,
-        before="RuntimeError: Cannot get CUDA generator",
+        before=("RuntimeError: Cannot get CUDA generator", "AcceleratorError: CUDA error"),
         after="tpu",
     ),
     Shown(
