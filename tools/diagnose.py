@@ -35,6 +35,7 @@ class Cause(BaseModel):
     rules: list[str] = Field(default=[], description="rules that find it in the source")
     sources: list[str] = []
     evidence: str = Field(description="the line that was recognised")
+    lines: list[str] = Field(default=[], description="every line that the recognised symptom asked for")
     confidence: Confidence
 
 
@@ -70,13 +71,13 @@ def diagnose(run: RunOutput, known: Sequence[Entry] | None = None) -> list[Cause
             default=None,
         )
         if best is not None:
-            confidence, evidence, length = best
+            confidence, lines, length = best
             rank = (_ORDER.index(confidence), entry.general, -length, entry.id)
-            found.append((rank, _cause(entry, evidence, confidence)))
+            found.append((rank, _cause(entry, lines, confidence)))
     return [cause for _, cause in sorted(found, key=lambda pair: pair[0])]
 
 
-def _cause(entry: Entry, evidence: str, confidence: Confidence) -> Cause:
+def _cause(entry: Entry, lines: list[str], confidence: Confidence) -> Cause:
     return Cause(
         entry=entry.id,
         title=entry.title,
@@ -85,13 +86,14 @@ def _cause(entry: Entry, evidence: str, confidence: Confidence) -> Cause:
         remedy=entry.remedy,
         rules=list(entry.rules),
         sources=list(entry.sources),
-        evidence=evidence,
+        evidence=lines[0],
+        lines=lines,
         confidence=confidence,
     )
 
 
-def _match(symptom: Symptom, texts: dict[str, list[str]]) -> tuple[Confidence, str, int] | None:
-    """The confidence, the line that fits and how much of it, where everything the symptom asks for is there."""
+def _match(symptom: Symptom, texts: dict[str, list[str]]) -> tuple[Confidence, list[str], int] | None:
+    """The confidence, the lines that fit and how much of them, where everything the symptom asks for is there."""
     found: list[tuple[int, str, int]] = []
     for place, pattern in symptom.places().items():
         hit = next(((line, m) for line in texts[place] if (m := re.search(pattern, line, re.IGNORECASE))), None)
@@ -99,8 +101,8 @@ def _match(symptom: Symptom, texts: dict[str, list[str]]) -> tuple[Confidence, s
             return None
         line, match = hit
         found.append((_ORDER.index(_TRUST[place]), _shown(line, match), len(match[0])))
-    best = min(found, key=lambda item: item[0])
-    return _ORDER[best[0]], best[1], sum(length for *_, length in found)
+    found.sort(key=lambda item: item[0])
+    return _ORDER[found[0][0]], [line for _, line, _ in found], sum(length for *_, length in found)
 
 
 def _shown(line: str, match: re.Match[str]) -> str:
