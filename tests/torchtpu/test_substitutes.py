@@ -7,7 +7,9 @@ from tests.torchtpu.children import checks
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
-@pytest.mark.parametrize("name", ["check_scans.py", "check_grouped_matmul.py", "check_attention.py", "check_limits.py"])
+@pytest.mark.parametrize(
+    "name", ["check_scans.py", "check_grouped_matmul.py", "check_attention.py", "check_limits.py", "check_sums.py"]
+)
 def test_float32_numerics(name, tmp_path):
     assert not checks(name, tmp_path=tmp_path)
 
