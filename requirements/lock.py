@@ -5,9 +5,9 @@ alone: it downloads the CUDA build of torch with its libraries, 3 GB, and every 
 
 Versions stay as they are unless `--upgrade` is given or pyproject.toml no longer allows them. torch has two builds of
 one version: the index's default, for CUDA, and the CPU build of PyTorch's own index. Both may be installed from the
-lock, so it carries the hashes of both, and what only the CUDA build needs is in a file of its own. Between the two pip
-takes the index's, whose hash it knows beforehand; so the CPU build has a file too, which `make setup` tries first. That file is made
-anew with `--cuda`, which is needed when TORCH changes and downloads those 3 GB.
+lock, so it carries the hashes of both, and each has a file of its own: `torch-cpu.txt`, which `make setup` tries first
+(between the two pip would take the index's, whose hash it knows beforehand), and `cuda.txt`, with what only the CUDA
+build needs. That one is made anew with `--cuda`, which is needed when TORCH changes and downloads those 3 GB.
 """
 
 from __future__ import annotations
