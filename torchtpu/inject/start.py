@@ -10,6 +10,7 @@ from types import ModuleType
 
 from torchtpu import kinds
 from torchtpu.inject import children, failures, imports, loaded, processes, steps, warned, writer
+from torchtpu.lowering import capture
 from torchtpu.proof import start as proof
 
 
@@ -43,9 +44,11 @@ def _after_torch(torch: ModuleType) -> None:
     if processes.role() != processes.PROGRAM:
         return
     _guard("recorder", lambda: proof.record(torch))
+    _guard("capture of steps", lambda: capture.hook_steps(torch))
     _guard("step recorder", lambda: steps.install(torch))
     _guard("device", _bring_up)
     _guard("proof", lambda: proof.begin(torch))
+    _guard("capture", lambda: capture.begin(torch))
 
 
 def _became_program() -> None:

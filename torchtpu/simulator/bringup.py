@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from torchtpu.device_info import DEFAULT_GENERATION, GENERATION_VARIABLE, DeviceInfo, Numerics
+from torchtpu.lowering import capture
 from torchtpu.simulator import flags, pjrt
 
 # Libraries of kernels vanish from the dispatcher when they are collected.
@@ -109,6 +110,9 @@ def start(info: DeviceInfo, *, numerics: Numerics, verbose: bool) -> None:
         loader._LOADED = True
     _read_flags(verbose)
     _count_one_device(os.environ.get(GENERATION_VARIABLE, DEFAULT_GENERATION))
+    if capture.asked():
+        # A step that is only recorded and lowered never runs here, and keeps the operators a TPU gets.
+        return
     from torchtpu.simulator import collectives, compiled_collectives, pallas, runtime, substitutes
 
     with warnings.catch_warnings():

@@ -1,0 +1,118 @@
+"""Makes a program's process record one optimizer step, as its environment asks; used by the injected start-up code."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+FOLDER_VARIABLE = "TORCHTPU_CAPTURE"
+STEP_VARIABLE = "TORCHTPU_CAPTURE_STEP"
+STEP_FILE = "step.json"
+# The first makes the optimizer's state, the second is like all that follow.
+DEFAULT_STEP = 2
+
+_recorder: Any = None
+
+
+def asked() -> bool:
+    """Says whether this process is one whose step is to be recorded."""
+    return bool(os.environ.get(FOLDER_VARIABLE))
+
+
+def variables(folder: Path, step: int) -> dict[str, str]:
+    """Returns the environment that makes a program record its step of that number, from 1."""
+    return {
+        FOLDER_VARIABLE: str(folder),
+        STEP_VARIABLE: str(step),
+        # The whole step becomes one program in any case, and tracing would hide its operators.
+        "TORCHDYNAMO_DISABLE": "1",
+    }
+
+
+def hook_steps(torch: Any) -> None:
+    """Follows the optimizers; must come before what ends the program after its last step."""
+    if not asked():
+        return
+    from torch.optim import optimizer as optimizers
+
+    window = _Window(Path(os.environ[FOLDER_VARIABLE]), int(os.environ.get(STEP_VARIABLE, DEFAULT_STEP)))
+    optimizers.register_optimizer_step_post_hook(lambda optimizer, *_: window.after_step(torch, optimizer))
+    _one_process(torch)
+
+
+def begin(torch: Any) -> None:
+    """Takes the data from every tensor on the device from here on; the device is up."""
+    global _recorder
+    if not asked():
+        return
+    from torchtpu.lowering.recorder import StepRecorder
+    from torchtpu.simulator import runtime
+
+    runtime.start_runtime()
+    # On a thread of its own the backward pass could not tell which line asked for it.
+    torch.autograd.set_multithreading_enabled(False)
+    _recorder = StepRecorder()
+    _recorder.device.__enter__()
+    if int(os.environ.get(STEP_VARIABLE, DEFAULT_STEP)) == 1:
+        _recorder.start()
+
+
+class _Window:
+    """From the end of one step of the busiest optimizer to the end of the next."""
+
+    def __init__(self, folder: Path, step: int) -> None:
+        self.folder, self.step = folder, step
+        self.counts: dict[int, int] = {}
+        self.done = 0
+
+    def after_step(self, torch: Any, optimizer: Any) -> None:
+        count = self.counts[id(optimizer)] = self.counts.get(id(optimizer), 0) + 1
+        if _recorder is None or count <= self.done:
+            return
+        self.done = count
+        if count == self.step - 1:
+            _recorder.start()
+        elif count == self.step:
+            step = _recorder.stop(dict(_names(torch)))
+            path = self.folder / STEP_FILE
+            path.write_text(json.dumps(step))
+
+
+def _one_process(torch: Any) -> None:
+    """Has data loaders work in this process: what they would send is small beside starting them."""
+    loader = torch.utils.data.DataLoader
+    original = loader.__init__
+
+    def alone(self: Any, *arguments: Any, **named: Any) -> None:
+        for name in ("num_workers", "prefetch_factor", "persistent_workers", "multiprocessing_context", "pin_memory"):
+            named.pop(name, None)
+        original(self, *arguments, **named)
+
+    loader.__init__ = alone
+
+
+def _names(torch: Any) -> Iterator[tuple[int, str]]:
+    """Names of parameters, buffers and optimizer state, by the tensor's id."""
+    from torchtpu.lowering.recorder import GRADIENT
+
+    # By type: some objects answer `isinstance` with work or a warning of their own.
+    kinds = (torch.nn.Module, torch.optim.Optimizer)
+    things = [thing for thing in gc.get_objects() if issubclass(type(thing), kinds)]
+    modules = [thing for thing in things if isinstance(thing, torch.nn.Module)]
+    inner = {id(child) for module in modules for child in module.children()}
+    named: dict[int, str] = {}
+    for module in modules:
+        if id(module) not in inner:
+            for name, tensor in (*module.named_parameters(), *module.named_buffers()):
+                named.setdefault(id(tensor), name)
+                if getattr(tensor, "grad", None) is not None:
+                    named.setdefault(id(tensor.grad), f"{GRADIENT}{name}")
+    for optimizer in (thing for thing in things if isinstance(thing, torch.optim.Optimizer)):
+        for parameter, state in optimizer.state.items():
+            for key, tensor in state.items() if isinstance(state, Mapping) else ():
+                named.setdefault(id(tensor), f"{key} of {named.get(id(parameter), 'a parameter')}")
+    yield from named.items()

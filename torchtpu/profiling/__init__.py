@@ -1,0 +1,1 @@
+"""From a compiled program to time, memory and utilisation by source line."""
