@@ -58,6 +58,7 @@ class Recorder:
         self.step, self.made = 1, 0
         self.counts: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self.numbers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self.origins: weakref.WeakKeyDictionary[Any, dict[str, Any] | None] = weakref.WeakKeyDictionary()
         self.calls: dict[tuple[str, str], int] = {}
         self.known: set[str] = set()
         self.sketcher = Sketcher()
@@ -187,16 +188,21 @@ class Recorder:
             )
             raise steps.StepsReached(0)
 
-    def _spot(self, what: str) -> None:
+    def _spot(self, what: str, place: dict[str, Any] | None = None) -> None:
         """The user's line that steps or goes backward, where it is first met."""
         if what not in self.known:
             self.known.add(what)
-            self.store.write("module", name=what, type="", defined=None, called=frames.caller())
+            self.store.write("module", name=what, type="", defined=None, called=place or frames.caller())
+
+    def made_optimizer(self, optimizer: Any) -> None:
+        """When an optimizer is made."""
+        self.origins[optimizer] = frames.caller()
 
     def before_step(self, optimizer: Any) -> None:
         """Before an optimizer changes parameters."""
         if optimizer not in self.numbers:
             self.numbers[optimizer] = len(self.numbers)
+            self._spot(f"optimizer {self.numbers[optimizer]}", self.origins.get(optimizer))
         count = self.counts.get(optimizer, 0) + 1
         self._spot("step")
         if self.limit is not None and count > self.limit:
@@ -373,6 +379,7 @@ def install(proof: Proof) -> Recorder | None:
     optimizers.register_optimizer_step_pre_hook(lambda optimizer, *_: before(optimizer))
     optimizers.register_optimizer_step_post_hook(lambda optimizer, *_: after(optimizer))
     _hook_backward(torch, recorder.safely(recorder.backward))
+    _hook_making(optimizers.Optimizer, recorder.safely(recorder.made_optimizer))
     # Runs before every atexit function, while the device is still there.
     threading._register_atexit(recorder.finish)  # type: ignore[attr-defined]
     return recorder
@@ -387,3 +394,14 @@ def _hook_backward(module: Any, seen: Callable[[Any], None]) -> None:
         return backward(roots, *rest, **named)
 
     module.autograd.backward = recording
+
+
+def _hook_making(optimizer: type, seen: Callable[[Any], None]) -> None:
+    make = optimizer.__init__  # type: ignore[misc]
+
+    @functools.wraps(make)
+    def making(self: Any, *arguments: Any, **named: Any) -> None:
+        seen(self)
+        make(self, *arguments, **named)
+
+    optimizer.__init__ = making  # type: ignore[misc]

@@ -115,21 +115,23 @@ def _units(sides: Sides, step: int) -> Units:
 
 
 def _parameters(sides: Sides, figures: Figures, after_backward: bool) -> Iterator[Problem]:
-    worst: tuple[float, Problem] | None = None
     for step, other in sides.steps():
         if step.number > sides.diverged:
             break
         key = (step.optimizer, step.count)
         units = Units(step.gradients, [_gradients(jitter, key) for jitter in sides.jitters], sides.scale)
+        errors: dict[str, Error] = {}
         for name, tensor in step.gradients.items():
             if name not in other.gradients or not tensor.is_float:
                 continue
-            error = units.error(name, other.gradients[name])
+            errors[name] = error = units.error(name, other.gradients[name])
             figures.saw(error.ratio, error.relative, f"{name}, step {step.number}")
-            if error.ratio > sides.limit and (worst is None or error.ratio > worst[0]):
-                worst = error.ratio, _off(sides, name, step.number, error, after_backward)
-        if worst is not None:
-            yield worst[1]
+        off = [name for name, error in errors.items() if error.ratio > sides.limit]
+        if off:
+            # What is done to gradients after backward is done to most of them.
+            after_backward = after_backward and 2 * len(off) > len(errors)
+            worst = max(off, key=lambda name: errors[name].ratio)
+            yield _off(sides, worst, step.number, errors[worst], after_backward)
             return
 
 
@@ -138,9 +140,11 @@ def _gradients(recording: Recording, key: tuple[int, int]) -> dict[str, Tensor]:
 
 
 def _off(sides: Sides, name: str, step: int, error: Error, after_backward: bool) -> Problem:
-    said = f"the gradient of {name} is off at step {step}: {told(error)}"
+    said, place = f"the gradient of {name} is off at step {step}: {told(error)}", sides.place(name.rpartition(".")[0])
     if after_backward:
+        backward, place = sides.place("backward"), sides.place("step")
         said += (
-            "; those of all module outputs are not, so it was changed after backward (scale, clipping, accumulation)"
+            "; those of all module outputs are not, and most parameters' are, so they were changed (scale, clipping,"
+            f" accumulation) between backward{f' at {backward}' if backward else ''} and the optimizer's step"
         )
-    return Problem(GRADIENTS, "error", said, name, sides.place(name.rpartition(".")[0]), step, error.ratio)
+    return Problem(GRADIENTS, "error", said, name, place, step, error.ratio)

@@ -65,13 +65,15 @@ def _membership(sides: Sides) -> Iterator[Problem]:
 
 def _schedules(sides: Sides) -> Iterator[Problem]:
     for step, other in sides.steps():
+        # What is different from the start was so made; what only becomes so is changed where the program steps.
+        place = sides.place(f"optimizer {step.optimizer}" if step.count == 1 else "step")
         if step.type != other.type:
             said = f"optimizer {step.optimizer} is {other.type} instead of {step.type}"
-            yield Problem(TRAINS, "schedule", said, place=sides.place("step"), step=step.number)
+            yield Problem(TRAINS, "schedule", said, place=place, step=step.number)
             return
         if len(step.groups) != len(other.groups):
             said = f"the optimizer has {len(other.groups)} parameter groups instead of {len(step.groups)}"
-            yield Problem(TRAINS, "schedule", said, place=sides.place("step"), step=step.number)
+            yield Problem(TRAINS, "schedule", said, place=place, step=step.number)
             return
         for number, (mine, theirs) in enumerate(zip(step.groups, other.groups, strict=True)):
             for option in sorted(mine):
@@ -80,7 +82,7 @@ def _schedules(sides: Sides) -> Iterator[Problem]:
                         f"{option} of parameter group {number} is {theirs.get(option)} at step {step.number},"
                         f" {mine[option]} in the original"
                     )
-                    yield Problem(TRAINS, "schedule", said, option, sides.place("step"), step.number)
+                    yield Problem(TRAINS, "schedule", said, option, place, step.number)
                     return
 
 
