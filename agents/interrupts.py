@@ -5,13 +5,13 @@ from __future__ import annotations
 import signal
 from types import FrameType
 
-_asked = False
+_asked = 0
 
 
 def listen() -> None:
     """Take Ctrl-C, `kill` and a closed terminal for the same wish; one that is ignored, as under nohup, stays so."""
     global _asked
-    _asked = False
+    _asked = 0
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
@@ -30,7 +30,12 @@ def check() -> None:
         raise KeyboardInterrupt
 
 
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
+def wants_end() -> bool:
+    """Whether what asked was `kill` or a closed terminal, which is not about the work at hand but about all of it."""
+    return _asked not in (0, signal.SIGINT)
+
+
+def _interrupt(number: int, _frame: FrameType | None) -> None:
     global _asked
-    _asked = True
+    _asked = number
     raise KeyboardInterrupt

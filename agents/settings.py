@@ -53,6 +53,17 @@ class Verify(BaseModel):
     steps: int | None = Field(default=None, ge=1)
 
 
+class ModelTable(BaseModel):
+    """The `[model]` table: a name that counts where the user says `auto`, and limits, which it can only lower."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str | None = None
+    calls: int | None = Field(default=None, ge=1)
+    tokens: int | None = Field(default=None, ge=1)
+    seconds: float | None = Field(default=None, gt=0)
+
+
 class RepositoryFile(BaseModel):
     """What a repository may say about itself.
 
@@ -68,6 +79,7 @@ class RepositoryFile(BaseModel):
     ignore: list[str] = []
     limits: Limits = Limits()
     verify: Verify = Verify()
+    model: ModelTable = ModelTable()
     scan: ScanSettings = ScanSettings()
 
     @field_validator("entry", "setup", "select", "ignore", mode="before")

@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from agents import interrupts
-from agents.cli import diagnose, doctor, knowledge, migrate, rules, run, runs, scan, verify
+from agents.cli import chat, diagnose, doctor, knowledge, migrate, profile, rules, run, runs, scan, targets, verify
 from agents.cli.common import complain
 from agents.cli.output import OutputError, writing
 from tools.errors import Exit
@@ -51,7 +51,10 @@ app.command("migrate")(migrate.migrate)
 app.command("verify")(verify.verify)
 app.command("run", context_settings={"allow_interspersed_args": False})(run.run)
 app.command("diagnose")(diagnose.diagnose)
+app.command("chat")(chat.chat)
 app.command("scan")(scan.scan)
+app.command("profile")(profile.profile)
+app.command("targets")(targets.targets)
 app.command("doctor")(doctor.doctor)
 app.add_typer(knowledge.app, name="knowledge")
 app.add_typer(rules.app, name="rules")

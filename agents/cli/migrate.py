@@ -85,7 +85,7 @@ def migrate(
     if resume is not None:
         return _work(runs.find(resume), json_output, verbose, yes, resumed=True)
     request = Request(
-        source=_absolute(source or ""),
+        source=absolute(source or ""),
         created=datetime.now().astimezone().isoformat(timespec="seconds"),
         entries=entry or [],
         device=device.value,
@@ -110,7 +110,7 @@ def migrate(
     return _work(runs.create(request, without_password(request.source)), json_output, verbose, yes, resumed=False)
 
 
-def _absolute(source: str) -> str:
+def absolute(source: str) -> str:
     """A path as seen from anywhere, since a run may be resumed from another folder; a URL as it is."""
     from tools.git import is_address
 

@@ -89,6 +89,12 @@ VerifySteps = Annotated[
 ]
 NoVerify = Annotated[bool, _migration("--no-verify", help=_NO_VERIFY)]
 
+_MODEL = (
+    "Language model for what rules and diagnosis do not cover; OPENAI_API_KEY or OPENAI_BASE_URL says where. auto: the"
+    " one torchtpu.toml names. Default: TORCHTPU_MODEL, else none."
+)
+ModelName = Annotated[str | None, _migration("--model", metavar="NAME", help=_MODEL)]
+
 Json = Annotated[bool, _output("--json", help="Print one JSON document and nothing else.")]
 Verbose = Annotated[bool, _output("--verbose", "-v", help="Show the program's output and the native log.")]
 Log = Annotated[Path | None, _output("--log", metavar="FILE", help="Keep its output in FILE too.")]

@@ -24,7 +24,7 @@ def run(state: State, runtime: Runtime[Context]) -> dict[str, object]:
     prepare(state, context)
     records = []
     for number, entry in enumerate(state.entries, 1):
-        record = _run_entry(entry, f"run-{state.attempt}-{number}", state, context)
+        record = run_entry(entry, f"run-{state.attempt}-{number}", state, context)
         context.progress.done("run", summary(record))
         records.append(record)
     return {"runs": [*state.runs, *records]}
@@ -74,7 +74,8 @@ def _request(text: str, name: str, state: State, context: Context) -> runner.Run
     )
 
 
-def _run_entry(entry: Entry, name: str, state: State, context: Context) -> RunRecord:
+def run_entry(entry: Entry, name: str, state: State, context: Context) -> RunRecord:
+    """Run one entry in the folder that was prepared, and keep its result as `name`.json."""
     request = _request(entry.command, name, state, context)
     teller = _Teller(context, entry)
     context.progress.working("run", entry.command)

@@ -12,7 +12,11 @@ from agents.state import STAGES, State, Verdict
 
 def verify(state: State, runtime: Runtime[Context]) -> dict[str, object]:
     """One verdict for every stage; those that this version cannot judge are `not run`."""
-    context = runtime.context
+    return {"verdicts": judge(state, runtime.context)}
+
+
+def judge(state: State, context: Context) -> list[Verdict]:
+    """The verdicts, told as they come."""
     verdicts: list[Verdict] = []
     for stage in STAGES:
         context.progress.working("verify", stage)
@@ -22,4 +26,4 @@ def verify(state: State, runtime: Runtime[Context]) -> dict[str, object]:
     for verdict in verdicts:
         if verdict.stage in CHECKS and verdict.result != "pass":
             context.progress.note(f"{verdict.stage}: {verdict.reason}")
-    return {"verdicts": verdicts}
+    return verdicts
