@@ -105,6 +105,11 @@ def fingerprint(folder: Path) -> str:
     return digest.hexdigest()
 
 
+def is_recorded(request: ProfileRequest) -> bool:
+    """Whether the step is in the cache, so that the program need not run."""
+    return not request.fresh and (request.state / "steps" / _key(request) / _ABOUT).is_file()
+
+
 def profile(request: ProfileRequest, tell: Tell = lambda _: None) -> ProfileOutput:
     """Record one step of a program, compile it for the target and say what it costs there.
 
@@ -125,7 +130,7 @@ def profile(request: ProfileRequest, tell: Tell = lambda _: None) -> ProfileOutp
     target = target_named(request.target)
     timing, cached = Timing(), []
     place = request.state / "steps" / _key(request)
-    if request.fresh or not (place / _ABOUT).is_file():
+    if not is_recorded(request):
         _record(request, place, timing, tell)
     else:
         cached.append("program")

@@ -181,7 +181,7 @@ class Profiler:
         return {
             "limit": limit,
             "peak": peak,
-            **{f"{kind}s": value for kind, value in kinds.items()},
+            **{f"{kind}_bytes": value for kind, value in kinds.items()},
             "followed_peak": followed,
             "timeline": [max(line[at : at + every]) for at in range(0, len(line), every)],
             "largest": self._largest(memory),

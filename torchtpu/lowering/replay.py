@@ -8,6 +8,8 @@ the operator's number: the StableHLO, and whatever the compiler makes of it, nam
 from __future__ import annotations
 
 import contextlib
+import os
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import FunctionType
@@ -99,6 +101,10 @@ class Replay:
     def _forget(self, index: int) -> None:
         for number in self.last_use.get(index, ()):
             self.tensors.pop(number, None)
+
+
+_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_OUR_LINES = re.compile(r'("torchtpu/lowering/\w+\.py"):\d+:\d+')
 
 
 # One line, so that the line the function bears is the line of the call.
@@ -204,8 +210,10 @@ def _lower(step: dict[str, Any], backend: Any) -> Lowered:
         places.append(before)
         results.insert(len(changed) - 1, after)
     module = backend.build_mlir(results, places)
+    text = backend.serialize_mlir_text(module, enable_debug_info=True)
     return Lowered(
-        text=backend.serialize_mlir_text(module, enable_debug_info=True),
+        # Our own lines say nothing of the program, and would make it another whenever they move.
+        text=_OUR_LINES.sub(r"\1:1:0", text.replace(_HERE, "torchtpu/")),
         inputs=inputs,
         donated={position: number for number, position in enumerate(changed)},
         results=len(results),

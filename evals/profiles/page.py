@@ -1,0 +1,57 @@
+"""Writes the page of the profiles' results."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tools.profile_text import seconds, size
+
+_HEAD = """# Profiles for TPUs that are not there
+
+Made by `python -m evals.profiles --publish`. Nothing here was measured on a TPU. Whether a step fits, and its
+memory, is the account of Google's compiler. Step times are estimates by the model of `docs/profile.md`; the
+lower end of the range takes every operator at its roofline, the upper end the compiler's window model as it is.
+`tpu7x-2` is one chip, of which a program sees one of two cores: peak and memory are those of the core.
+
+| model | target | fits | HBM | step, estimated | range | MFU | operations / arithmetic | on a line | compile | host |
+|---|---|---|---|---|---|---|---|---|---|---|
+"""
+
+
+def _row(record: dict[str, Any]) -> str:
+    fits = {"ok": "yes", "out-of-memory": "no"}.get(record["outcome"], f"not known: {record['outcome']}")
+    shown = [record["model"], record["target"], fits]
+    if record["outcome"] == "ok":
+        recorded = record["recorded_flops"] / record["analytic_flops"]
+        compiled = record["compiled_flops"] / record["analytic_flops"]
+        shown += [
+            f"{size(record['peak'])} of {size(record['limit'])}",
+            seconds(record["seconds"]),
+            f"{seconds(record['low'])} to {seconds(record['high'])}",
+            f"{record['mfu']:.1%}",
+            f"{recorded:.4f} recorded, {compiled:.4f} compiled",
+            f"{record['to_user_lines']:.1%}",
+        ]
+    else:
+        shown += [f"of {size(record['limit'])}", "-", "-", "-", "-", "-"]
+    shown += [f"{record['compile_seconds']:.0f} s", size(record["host_memory"])]
+    return f"| {' | '.join(shown)} |"
+
+
+def page(records: list[dict[str, Any]]) -> str:
+    """The page."""
+    rows = "\n".join(_row(record) for record in records)
+    titles = {record["model"]: (record["title"], record["convention"], record["analytic_flops"]) for record in records}
+    models = "\n".join(
+        f"- `{name}`: {title}. {flops:.4g} operations by arithmetic: {convention}."
+        for name, (title, convention, flops) in titles.items()
+    )
+    failures = "\n".join(
+        f"- `{record['model']}` on {record['target']}: {' '.join(record['message'].split())[:300]}"
+        for record in records
+        if record["outcome"] != "ok"
+    )
+    newest = records[-1]
+    versions = ", ".join(f"{name} {version}" for name, version in newest["versions"].items())
+    tail = f"\n## What did not fit\n\n{failures}\n" if failures else ""
+    return f"{_HEAD}{rows}\n\n{models}\n{tail}\n{newest['date']}, commit {newest['revision']}; {versions}.\n"
