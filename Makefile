@@ -13,7 +13,7 @@ READY := $(VENV)/.ready
 JOBS ?= 2
 LINTED := torchtpu tools agents evals tests docs requirements
 
-.PHONY: help setup migrate test test-slow lint bench conformance ecosystem corpus docs lock clean
+.PHONY: help setup migrate test test-slow lint bench conformance ecosystem proof corpus docs lock clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):[^#]*## /  make \1\t/' | expand -t 20
@@ -63,6 +63,10 @@ conformance: $(READY)  ## compare the simulated device with the CPU, two suites 
 
 ecosystem: $(READY)  ## migrate pinned public repositories; SOURCES=folder with checkouts, WIDE=python with torchvision
 	$(BIN)/python -m evals.ecosystem --publish $(if $(SOURCES),--source-dir $(SOURCES)) \
+		$(if $(WIDE),--wide-python $(WIDE))
+
+proof: $(READY)  ## compare those repositories, migrated, with their originals; SOURCES and WIDE as above
+	$(BIN)/python -m evals.ecosystem.proof --publish $(if $(SOURCES),--source-dir $(SOURCES)) \
 		$(if $(WIDE),--wide-python $(WIDE))
 
 corpus: $(READY)  ## judge the rules on pinned packages of other people; SOURCES=folder with wheels and checkouts

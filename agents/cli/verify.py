@@ -16,6 +16,7 @@ from tools.errors import Exit, UserError
 if TYPE_CHECKING:
     from tools.verify import VerifyOutput
 
+_SCOPE = "Folder inside both that the entry runs in, for a program that reads files outside of it. Default: the top."
 _KEEP = "Keep recordings and logs in this new folder. Default: under the state directory (TORCHTPU_HOME)."
 
 
@@ -24,6 +25,7 @@ def verify(
     original: Annotated[Path, typer.Argument(help="Folder with the original, CUDA program.", metavar="ORIGINAL")],
     migrated: Annotated[Path, typer.Argument(help="Folder with the migrated program.", metavar="MIGRATED")],
     entry: options.RequiredEntry,
+    scope: Annotated[Path, typer.Option("--scope", metavar="FOLDER", help=_SCOPE)] = Path(),
     verify_steps: options.VerifySteps = None,
     setup: options.Setup = None,
     device: options.Device = options.DeviceName.AUTO,
@@ -57,10 +59,13 @@ def verify(
     for folder in (original, migrated):
         if not folder.is_dir():
             raise UserError(f"There is no folder {folder}.", "Name the two folders: the original, then the migrated.")
+        if not (folder / scope).resolve().is_relative_to(folder.resolve()) or not (folder / scope).is_dir():
+            raise UserError(f"There is no folder {scope} inside {folder}.", "Give --scope relative to both folders.")
     found = interpreter(python)
     request = proving.Trees(
         original=original.resolve(),
         migrated=migrated.resolve(),
+        scope="" if scope == Path() else scope.as_posix(),
         setup=setup or [],
         device=device.value,
         python=Path(found) if found else None,

@@ -58,6 +58,8 @@ class Project:
         needs: Packages beyond those of the lock file; such a program may need another interpreter.
         steps: Optimizer steps after which the run is stopped.
         reduced: What was made smaller than in the original, in words.
+        proof_entry: Command that is compared with the original's; empty where it is `entry`.
+        proof_reduced: What that one makes smaller, in words; empty where it is `reduced`.
     """
 
     name: str
@@ -70,6 +72,8 @@ class Project:
     needs: tuple[str, ...] = ()
     steps: int = 10
     reduced: str = ""
+    proof_entry: str = ""
+    proof_reduced: str = ""
 
 
 NANOGPT = "3adf61e154c3fe3fca428ad6bc3818b27a3b8291"
@@ -103,6 +107,7 @@ PROJECTS = [
         steps=0,
         reduced="constants of the script, by the command and not in the file: batch 2 x 32 tokens instead of "
         "64 x 1024, 2 steps to the end; full 124M model, a small one on the CPU",
+        proof_entry=_gpt2(20, _GPT2_SMALL), proof_reduced="2 layers, width 32, batch 2 x 32 tokens, 20 steps in all",
     ),
     Project(
         "pytorch-cifar", "kuangliu/pytorch-cifar", CIFAR, _CIFAR, _CIFAR,
@@ -115,11 +120,14 @@ PROJECTS = [
         "python main.py --dummy -a resnet18 -b 4 -j 1 -p 1 --epochs 1 --seed 1",
         "python main.py --dummy -a resnet18 -b 4 -j 1 -p 1 --epochs 1 --seed 1 --no-accel", data.nothing,
         folder="imagenet", needs=("torchvision",), steps=3, reduced="batch 4, 3 steps",
+        proof_entry="python main.py --dummy -a resnet18 -b 2 -j 1 -p 1 --epochs 1 --seed 1",
+        proof_reduced="batch 2",
     ),
     Project(
         "dcgan", "pytorch/examples", EXAMPLES,
         f"python main.py --accel {_DCGAN}", f"python main.py {_DCGAN}", data.nothing,
         folder="dcgan", needs=("torchvision",), steps=4, reduced="batch 4, 8 filters",
+        proof_entry=f"python main.py --accel {_DCGAN.replace('--dry-run ', '--niter 1 ')}",
     ),
     Project(
         "word_language_model", "pytorch/examples", EXAMPLES,
@@ -136,15 +144,20 @@ PROJECTS = [
         _SINE, _SINE, data.sine_waves,
         folder="time_sequence_prediction", needs=("matplotlib",), steps=1,
         reduced="12 waves of 40 points, 1 step",
+        proof_entry=_SINE.replace("--steps 1", "--steps 20"), proof_reduced="12 waves of 40 points, 20 steps",
     ),
     Project(
         "vae", "pytorch/examples", EXAMPLES, "python main.py --epochs 1 --log-interval 1",
         "python main.py --epochs 1 --log-interval 1 --no-accel", data.mnist("data"),
         folder="vae", needs=("torchvision",), steps=0, reduced="512 images",
+        proof_entry="python main.py --epochs 1 --log-interval 1 --batch-size 24",
+        proof_reduced="512 images in batches of 24",
     ),
     Project(
         "mnist", "pytorch/examples", EXAMPLES, "python main.py --epochs 1 --log-interval 1",
         "python main.py --epochs 1 --log-interval 1 --no-accel", data.mnist("data"),
         folder="mnist", needs=("torchvision",), steps=0, reduced="512 images",
+        proof_entry="python main.py --epochs 1 --log-interval 1 --batch-size 24",
+        proof_reduced="512 images in batches of 24",
     ),
 ]  # fmt: skip
