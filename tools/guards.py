@@ -7,7 +7,7 @@ import re
 import weakref
 
 from tools.absence import stands_in
-from tools.module import Module, string
+from tools.module import Module, fact, string
 
 _LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 _EXITS = frozenset({"sys.exit", "exit", "quit", "os._exit"})
@@ -47,7 +47,9 @@ _CUDA_PREDICATES = frozenset(
 _NAMED = re.compile(
     r"_*(is|has|have)_(torch_|pytorch_)?cuda(_\w+)?|_*(use|using|with)_cuda|_*(torch_)?cuda_(is_)?(available|enabled|present)"
 )
-_CUDA_FUNCTION = re.compile(r"(?i)cuda|_*(with|only|requires?|is|has|num|test)_?cuda(?![a-z])\w*|test_\w+_cuda")
+_CUDA_FUNCTION = re.compile(
+    r"(?i)cuda|_*(with|only|requires?|is|has|num|test)_?cuda(?![a-z])\w*|test_\w+_cuda|_*cuda_(device_)?(count|devices|version)"
+)
 _CUDA_CLASS = re.compile(r"CUDA|Cuda(?![a-z])")
 
 
@@ -83,8 +85,9 @@ def _is_comparison(module: Module, test: ast.Compare) -> bool:
 
 
 def _is_member(module: Module, side: ast.expr) -> bool:
-    """Whether it is CUDA as a member of an enumeration of the user's own: ``RNGType.CUDA``."""
-    return isinstance(side, ast.Attribute) and side.attr == "CUDA" and module.qualify(side.value) != "torch"
+    """Whether it is CUDA as a member of somebody's own enumeration: ``RNGType.CUDA``, Accelerate's ``MULTI_GPU``."""
+    member = isinstance(side, ast.Attribute) and side.attr in ("CUDA", "MULTI_GPU")
+    return member and module.qualify(side.value) != "torch"  # type: ignore[attr-defined]
 
 
 def availability_calls(module: Module, test: ast.expr) -> list[ast.Call]:
@@ -139,9 +142,12 @@ def dotted(node: ast.AST) -> str | None:
 def on_cuda_path(module: Module, node: ast.AST) -> bool:
     """Whether ``node`` is to stay as it is: it runs where CUDA is in use, or for a PyTorch that lacks what replaces it.
 
-    The first is told by the tests around and before it, by a method or class that is named for CUDA, and by a test for
-    ``("cpu", "cuda")`` that a fix wrote; the second by ``tools.absence``.
+    The first is told by the tests around and before it, by a method or class that is named for CUDA, by a library that
+    only CUDA has in the same function, and by a test for ``("cpu", "cuda")`` that a fix wrote; the second by
+    ``tools.absence``. What runs on the CPU alone stays too.
     """
+    if _with_cuda_library(module, node):
+        return True
     child = node
     for parent in module.ancestors(node):
         if _guards(module, parent, child) or _after_exit(module, parent, child) or _named_for_cuda(parent):
@@ -152,6 +158,33 @@ def on_cuda_path(module: Module, node: ast.AST) -> bool:
             return True
         child = parent
     return stands_in(module, node)
+
+
+CUDA_LIBRARIES = frozenset({"tensorrt", "tensorrt_llm", "torch_tensorrt", "pycuda", "megatron"})
+"""Libraries without which the code around them has no purpose, and which exist for CUDA only."""
+
+
+def _with_cuda_library(module: Module, node: ast.AST) -> bool:
+    """Whether the function or class around it, or the whole file, is written around a library for CUDA."""
+    if module.source.relative.rpartition("/")[2].startswith("_cuda_"):
+        return True
+    homes = _library_homes(module)
+    return bool(homes) and (module.tree in homes or any(parent in homes for parent in module.ancestors(node)))
+
+
+@fact
+def _library_homes(module: Module) -> frozenset[ast.AST]:
+    """The functions that import such a library, and the module where it does so itself."""
+    homes: set[ast.AST] = set()
+    statements: list[ast.Import | ast.ImportFrom] = [*module.nodes(ast.Import), *module.nodes(ast.ImportFrom)]
+    for statement in statements:
+        names = [a.name for a in statement.names] if isinstance(statement, ast.Import) else [statement.module or ""]
+        if isinstance(statement, ast.ImportFrom) and statement.level:
+            continue
+        if any(name.partition(".")[0] in CUDA_LIBRARIES for name in names):
+            if not any(isinstance(parent, ast.Try) for parent in module.ancestors(statement)):
+                homes.add(module.function(statement) or module.tree)
+    return frozenset(homes)
 
 
 def _named_for_cuda(holder: ast.AST) -> bool:
@@ -181,14 +214,14 @@ def only_cpu_or_cuda(test: ast.expr, outcome: bool = True) -> bool:
 def _guards(module: Module, parent: ast.AST, child: ast.AST) -> bool:
     if isinstance(parent, ast.If):
         if child in parent.body:
-            return is_cuda_test(module, parent.test) or only_cpu_or_cuda(parent.test)
+            return is_cuda_test(module, parent.test) or only_cpu_or_cuda(parent.test) or _is_cpu_test(parent.test)
         return child in parent.orelse and _not_elsewhere(module, parent.test)
     if isinstance(parent, ast.IfExp):
         if child is parent.body:
-            return is_cuda_test(module, parent.test) or only_cpu_or_cuda(parent.test)
+            return is_cuda_test(module, parent.test) or only_cpu_or_cuda(parent.test) or _is_cpu_test(parent.test)
         return child is parent.orelse and _not_elsewhere(module, parent.test)
     if isinstance(parent, ast.For) and child in parent.body:
-        return _counts_cuda(module, parent.iter)
+        return _counts_cuda(module, parent.iter) or _asks_each(module, parent)
     if isinstance(parent, ast.ListComp | ast.SetComp | ast.GeneratorExp) and child is parent.elt:
         return _counts_cuda(module, parent.generators[0].iter)
     if isinstance(parent, ast.BoolOp) and child in parent.values:
@@ -202,6 +235,32 @@ def _counts_cuda(module: Module, over: ast.expr) -> bool:
     """Whether a loop goes over ``range(torch.cuda.device_count())``, so that its body runs on CUDA alone."""
     call = over.args[0] if isinstance(over, ast.Call) and len(over.args) == 1 else None
     return isinstance(call, ast.Call) and module.qualify(call.func) == "torch.cuda.device_count"
+
+
+_ASKS_EACH = re.compile(r"\bcuda\.(get_device_(properties|capability|name)|mem_get_info)\(")
+
+
+def _asks_each(module: Module, loop: ast.For) -> bool:
+    """Whether a loop over a number of devices asks CUDA about each, so that the number is one of CUDA's devices."""
+    ranged = isinstance(loop.iter, ast.Call) and dotted(loop.iter.func) == "range"
+    return ranged and any(_ASKS_EACH.search(module.text(statement)) for statement in loop.body)
+
+
+_ON_CPU = re.compile(r"(^|_)(is|on)_cpu(_|$)")
+
+
+def _is_cpu_test(test: ast.expr) -> bool:
+    """Whether a test holds on the CPU alone: ``x.device.type == "cpu"``, ``is_cpu``."""
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+        return any(_is_cpu_test(value) for value in test.values)
+    if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq):
+        return (
+            isinstance(test.left, ast.Attribute) and test.left.attr == "type" and string(test.comparators[0]) == "cpu"
+        )
+    return (
+        isinstance(test, ast.Name | ast.Attribute)
+        and _ON_CPU.search((dotted(test) or "").rpartition(".")[2]) is not None
+    )
 
 
 def _not_elsewhere(module: Module, test: ast.expr) -> bool:

@@ -26,6 +26,37 @@ def needs_torch_xla(module: Module) -> bool:
     return any(_of_torch_xla(statement) for statement in module.tree.body)
 
 
+_ASIDE = re.compile(r"(?i)xla|(^|[^a-z])tpu|tpu([^a-z]|$)|\bxm\b")
+_ASIDE_NAME = re.compile(r"XLA|TPU|(?i:(^|_)(xla|tpu)(_|$))")
+_ASIDE_FILE = re.compile(r"(?i)(^|[/_])(xla|tpu)([_/.]|$)")
+
+
+def aside(module: Module, node: ast.AST) -> bool:
+    """Whether only users of torch_xla come to a place of a file that works without it, so that nothing is to be done.
+
+    That is told by a test around it (``if XLA_AVAILABLE:``), or by a function, a class or a file that is named for it.
+    """
+    if needs_torch_xla(module):
+        return False
+    if _ASIDE_FILE.search(module.source.relative):
+        return True
+    child = node
+    for parent in module.ancestors(node):
+        if (
+            isinstance(parent, ast.If | ast.IfExp)
+            and child is not parent.test
+            and _ASIDE.search(module.text(parent.test))
+        ):
+            return True
+        if isinstance(parent, ast.BoolOp) and child in parent.values[1:]:
+            if any(_ASIDE.search(module.text(value)) for value in parent.values[: parent.values.index(child)]):
+                return True
+        if isinstance(parent, ast.FunctionDef | ast.ClassDef) and _ASIDE_NAME.search(parent.name):
+            return True
+        child = parent
+    return False
+
+
 def _of_torch_xla(statement: ast.stmt) -> bool:
     if isinstance(statement, ast.Import):
         return any(alias.name.partition(".")[0] == "torch_xla" for alias in statement.names)

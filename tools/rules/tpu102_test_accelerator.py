@@ -44,6 +44,8 @@ class TestAccelerator(PythonRule):
     A program that refuses to start without CUDA (``assert torch.cuda.is_available()``, ``if not ...: raise``) asks for an
     accelerator instead.
 
+    So does one whose ``else`` stops the program. A refusal to use a library for CUDA is right as it is.
+
     Not covered: flags that only the command line sets (they decide nothing about the kind of device), and flags handed to
     other files under another name.
     """
@@ -67,6 +69,8 @@ class TestAccelerator(PythonRule):
         "        raise unittest.SkipTest('test requires CUDA')\n    f().cuda()\n",
         "import torch\ndef load():\n    assert torch.cuda.is_available(), 'Megatron requires CUDA.'\n    return megatron()\n\n"
         "def move(x):\n    return x.cuda()\n",
+        "import torch\nif fast:\n    if not torch.cuda.is_available():\n        raise ValueError('xformers is only for GPU')\n"
+        "    attention(torch.ones(2, device='cuda'))\n",
         "import torch\nif is_npu_available():\n    d = 'npu'\nelif is_cuda_available():\n    device = 'cuda'\n",
     )
     INVALID = (
@@ -103,9 +107,14 @@ class TestAccelerator(PythonRule):
             None,
         ),
         Invalid(
-            "import torch\nif fast:\n    if not torch.cuda.is_available():\n        raise ValueError('xformers is only for GPU')\n"
-            "    attention(torch.ones(2, device='cuda'))\n",
-            None,
+            "import torch\nif torch.cuda.is_available():\n    model = torch.nn.parallel.DistributedDataParallel(model)\n",
+            "import torch\nif torch.accelerator.is_available():\n    model = torch.nn.parallel.DistributedDataParallel(model)\n",
+        ),
+        Invalid(
+            "import sys, torch\ndef init(args):\n    if args.rank:\n        pass\n    elif torch.cuda.is_available():\n        args.gpu = 0\n"
+            "    else:\n        print('no GPU')\n        sys.exit(1)\n\ndef move(x):\n    return x.cuda()\n",
+            "import sys, torch\ndef init(args):\n    if args.rank:\n        pass\n    elif torch.accelerator.is_available():\n        args.gpu = 0\n"
+            "    else:\n        print('no GPU')\n        sys.exit(1)\n\ndef move(x):\n    return x.cuda()\n",
         ),
         Invalid("import torch\nif is_torch_cuda_available():\n    model.cuda()\n", None),
         Invalid("import torch\ndevice = 'cuda' if has_cuda() else 'cpu'\n", None),
@@ -117,7 +126,10 @@ class TestAccelerator(PythonRule):
         for call in module.calls("torch.cuda.is_available"):
             if on_cuda_path(module, module.statement(call)):
                 continue
-            guarded = [near for far, near in _guarded(module, call) if _within(module, far, places)]
+            regions = list(_guarded(module, call))
+            guarded = [near for far, near in regions if _within(module, far, places) or _wraps(module, near)]
+            if guarded and _refuses_library(module, call):
+                continue
             if guarded and not any(needs_cuda(module, region) for region in guarded):
                 yield Match(*module.span(call), fix=Fix(tuple(ask_accelerator(module, call))))
             elif guarded:
@@ -137,6 +149,12 @@ def _guarded(module: Module, call: ast.Call) -> Iterator[tuple[list[ast.AST], li
         region: list[ast.AST] = [*statement.body]
         if not is_no_cuda_test(module, statement.test):
             yield region, region
+            if (
+                statement.orelse
+                and _stops(statement.orelse[-1])
+                and not _SKIPS.search(module.text(statement.orelse[-1]))
+            ):
+                yield _rest(module, statement)
         elif statement.orelse:
             yield [*statement.orelse], [*statement.orelse]
         elif leaves(statement.body[-1]) and not _SKIPS.search(module.text(statement.body[-1])):
@@ -144,6 +162,24 @@ def _guarded(module: Module, call: ast.Call) -> Iterator[tuple[list[ast.AST], li
     elif isinstance(statement, ast.Assign) and is_cuda_test(module, statement.value, flags=False):
         names = {name for target in statement.targets if (name := dotted(target))}
         yield from ((region, region) for region in _regions(module, names))
+
+
+def _stops(statement: ast.stmt) -> bool:
+    """Whether a statement ends the program: a raise or an exit."""
+    return isinstance(statement, ast.Raise) or (isinstance(statement, ast.Expr) and leaves(statement))
+
+
+def _wraps(module: Module, region: list[ast.AST]) -> bool:
+    """Whether a region wraps a model for several processes, which any accelerator does."""
+    calls = (n for holder in region for n in ast.walk(holder) if isinstance(n, ast.Call))
+    return any((module.names.qualify(c.func) or "").endswith(".DistributedDataParallel") for c in calls)
+
+
+def _refuses_library(module: Module, call: ast.Call) -> bool:
+    """Whether the test is there to say that a library for CUDA cannot be used, which is so."""
+    statement = module.statement(call)
+    refusal = statement.body[-1] if isinstance(statement, ast.If) else None
+    return isinstance(refusal, ast.Raise) and needs_cuda(module, [refusal])
 
 
 def _rest(module: Module, statement: ast.stmt) -> tuple[list[ast.AST], list[ast.AST]]:

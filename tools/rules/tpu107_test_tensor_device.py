@@ -48,6 +48,11 @@ class TestTensorDevice(PythonRule):
             count=2,
         ),
         Invalid(
+            "import torch\ndef f(x, mean):\n    if x.is_cuda:\n        return x - torch.cuda.FloatTensor(mean)\n    return x - torch.FloatTensor(mean)\n",
+            "import torch\ndef f(x, mean):\n    if x.device.type not in ('cpu', 'meta'):\n        return x - torch.cuda.FloatTensor(mean)\n"
+            "    return x - torch.FloatTensor(mean)\n",
+        ),
+        Invalid(
             'import torch\ndevice = torch.device("cuda" if x.is_cuda else "cpu")\n',
             "import torch\ndevice = torch.device(x.device.type)\n",
         ),
@@ -80,7 +85,8 @@ class TestTensorDevice(PythonRule):
                 or "data_parallel" in module.text(holder)
             ):
                 return False
-            return places(module, region) and not any(legacy_type(module, n) for n in region)
+            whole = isinstance(holder, ast.If)
+            return places(module, region) and (whole or not any(legacy_type(module, n) for n in region))
         if isinstance(holder, ast.Assign) and holder.value is node:
             flags = {name for target in holder.targets if (name := dotted(target))}
             return any(places(module, region) for region in _branches(module, flags))

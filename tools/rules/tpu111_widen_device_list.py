@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from tools.edits import Fix
@@ -24,7 +25,7 @@ class WidenDeviceList(PythonRule):
     the fix is unsafe, because the list may have been meant as it is. A list with the CPU in it, where the program
     stops for anything else, is left to a person.
 
-    Not covered: lists kept in a variable.
+    Lists of the devices that a kernel exists for, or whose kernels are not deterministic, are left. Not covered: lists kept in a variable.
     """
 
     ID = "TPU111"
@@ -39,6 +40,8 @@ class WidenDeviceList(PythonRule):
         "if device.type in ('cuda', 'tpu'):\n    f()\n",
         "if name in ('cuda', 'opencl'):\n    f()\n",
         "scaler = GradScaler(enabled=device_type in ('cpu', 'cuda'))\n",
+        "import torch\ndef _use_triton(device):\n    return HAS and device.type in ('cuda', 'xpu')\n",
+        "import torch\nif grad.device.type in ('cuda', 'mps'):\n    torch._prims_common.alert_not_deterministic('k')\n",
         "if color in ('red', 'blue', 'cuda'):\n    f()\n",
     )
     INVALID = (
@@ -63,7 +66,7 @@ class WidenDeviceList(PythonRule):
             names = device_names(test.comparators[0])
             if names is None or "cuda" not in names or "tpu" in names or on_cuda_path(module, test):
                 continue
-            if not _is_device(test.left):
+            if not _is_device(test.left) or _of_kernels(module, test):
                 continue
             is_type = isinstance(test.left, ast.Attribute) and test.left.attr == "type"
             if is_type and not names & {"cpu", "meta"}:
@@ -89,3 +92,22 @@ def _is_device(node: ast.expr) -> bool:
         return dotted(node) is not None
     name = dotted(node)
     return name is not None and bool(DEVICE_WORD.search(name.rpartition(".")[2]))
+
+
+_KERNELS = re.compile(r"(?i)triton|kernel|flash|xformers|sage|cudnn|cutlass|alert_not_deterministic|nccl|int8|fp8|bnb")
+
+
+def _of_kernels(module: Module, test: ast.Compare) -> bool:
+    """Whether the test, what it guards at once, or the function it is the answer of, is about kernels."""
+    child: ast.AST = test
+    for parent in module.ancestors(test):
+        if isinstance(parent, ast.If | ast.IfExp):
+            body = parent.body if isinstance(parent, ast.If) else [parent.body]
+            told = [module.text(parent.test), *(module.text(s).partition("\n")[0] for s in body)]
+            return child is parent.test and any(_KERNELS.search(text) for text in told)
+        if isinstance(parent, ast.stmt):
+            function = module.function(parent)
+            answers = isinstance(parent, ast.Return) and _KERNELS.search(getattr(function, "name", ""))
+            return bool(answers) or _KERNELS.search(module.text(parent)) is not None
+        child = parent
+    return False

@@ -23,7 +23,7 @@ class GuardStream(PythonRule):
     """``torch.cuda.Stream()`` and ``torch.cuda.current_stream()`` fail without CUDA.
 
     Other devices run their work in order, so streams there are left out: the stream is None, for which
-    ``torch.cuda.stream(None)`` does nothing, and waiting for a stream is for CUDA only. Code on CUDA keeps its overlap.
+    ``torch.cuda.stream(None)`` does nothing, and waiting for a stream is for CUDA only; an event is recorded on any device. Code on CUDA keeps its overlap.
 
     Not covered: streams handed to other functions as arguments, and values read from a stream (``.cuda_stream``).
     """
@@ -65,6 +65,10 @@ class GuardStream(PythonRule):
         Invalid(
             "import torch\nstart.record(torch.cuda.current_stream())\n",
             "import torch\nstart.record()\n",
+        ),
+        Invalid(
+            "import torch\nstart.record(torch.cuda.current_stream(device))\n",
+            "import torch\nstart.record(torch.cuda.current_stream(device) if torch.cuda.is_available() else None)\n",
         ),
         Invalid("import torch\nhandle = torch.cuda.current_stream().cuda_stream\n", None),
         Invalid(
@@ -122,7 +126,7 @@ def _whole_statement(module: Module, call: ast.Call) -> ast.Expr | None:
         return statement
     outer = module.parent(whole)
     if isinstance(outer, ast.Call) and isinstance(outer.func, ast.Attribute):
-        if outer.func.attr in (*_METHODS, "record_stream", "record"):
+        if outer.func.attr in (*_METHODS, "record_stream"):
             return statement_of(module, outer)
     return None
 

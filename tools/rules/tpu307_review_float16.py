@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from tools.calls import argument
 from tools.findings import Grade
-from tools.guards import on_cuda_path
+from tools.guards import dotted, on_cuda_path
 from tools.module import Module, string
 from tools.rules.base import Invalid, Match, PythonRule
 from tools.rules.tpu302_resolve_autocast_device import AUTOCAST, HALF
@@ -22,6 +23,9 @@ class ReviewFloat16(PythonRule):
     A TPU has no float16 arithmetic: XLA converts around every product, and without a gradient scaler (TPU303) training in
     float16 underflows. bfloat16 is its type. This is reported and not changed, because weights, inputs, comparisons and
     stored files must agree, and bfloat16 has 8 bits of precision where float16 has 11.
+
+    Where float16 is somebody's own wish it stays: under a test for it (``if needs_upcasting: vae.to(torch.float16)``), in
+    a method called ``half``, in code for bitsandbytes and in exports of a model to a file.
 
     Not covered: float16 in NumPy, in comparisons and in tables that map names to types, which decide nothing.
     """
@@ -44,6 +48,12 @@ class ReviewFloat16(PythonRule):
         "import numpy as np\nx = np.zeros(3, dtype=np.float16)\n",
         "import torch\nx = torch.zeros(2, dtype=torch.bfloat16)\n",
         "import torch\ny = x.half().cpu().numpy()\n",
+        "import torch\ndef decode(self):\n    upcast = self.vae.dtype == torch.float16 and self.force\n"
+        "    if upcast:\n        self.vae.to(dtype=torch.float16)\n",
+        "import torch\nclass M(torch.nn.Module):\n    def half(self):\n        self.note(dtype=torch.half)\n        return super().half()\n",
+        "import torch\nis_cpu_half = x.device.type == 'cpu' and x.dtype == torch.float16\nif is_cpu_half:\n    y = y.to(torch.float16)\n",
+        "import torch\nimport bitsandbytes as bnb\nclass Bnb4BitQuantizer:\n    def types(self):\n        torch_dtype = torch.float16\n",
+        "import torch\ndef torch2onnx(model):\n    model = model.half()\n    torch.onnx.export(model, x, 'm.onnx')\n",
     )
     INVALID = (
         Invalid("import torch\nmodel = Net().half()\n", None),
@@ -58,7 +68,7 @@ class ReviewFloat16(PythonRule):
         """Yields places that put values into float16."""
         note = "take bfloat16 where the device is a TPU, for weights, inputs and stored tensors alike"
         for place in self._places(module):
-            if not on_cuda_path(module, place):
+            if not on_cuda_path(module, place) and not _meant(module, place):
                 yield Match(*module.span(place), note=note)
 
     def _places(self, module: Module) -> Iterator[ast.AST]:
@@ -100,3 +110,42 @@ def _goes_to_numpy(module: Module, call: ast.Call) -> bool:
         if not isinstance(parent, ast.Attribute | ast.Call):
             return False
     return False
+
+
+_TO_FILE = re.compile(
+    r"\b(torch\.(onnx\.)?export|onnx\.export|export\.export|convert_to_(coreml|onnx)|coremltools|coreai\w*)\b"
+)
+_FOR_BNB = re.compile(r"(?i)bnb|bitsandbytes|4bit|8bit")
+
+
+def _meant(module: Module, place: ast.AST) -> bool:
+    """Whether float16 is what somebody else chose, or is for something that does not run on a TPU."""
+    if _FOR_BNB.search(module.source.relative.rpartition("/")[2]):
+        return True
+    child = place
+    for parent in module.ancestors(place):
+        if isinstance(parent, ast.If | ast.IfExp) and child is not parent.test and _asks_half(module, parent.test):
+            return True
+        if isinstance(parent, ast.FunctionDef):
+            if parent.name in ("half", "fp16", "float16") or _TO_FILE.search(module.text(parent)):
+                return True
+        if isinstance(parent, ast.ClassDef) and _FOR_BNB.search(parent.name):
+            return True
+        child = parent
+    return False
+
+
+def _asks_half(module: Module, test: ast.expr) -> bool:
+    """Whether a test, or the value of the variable it names, compares with float16."""
+    if any(isinstance(n, ast.Compare) and _names_half(module, n) for n in ast.walk(test)):
+        return True
+    name = dotted(test)
+    if name is None:
+        return False
+    scope = module.function(test) or module.tree
+    values = [s.value for s in ast.walk(scope) if isinstance(s, ast.Assign) and name in map(dotted, s.targets)]
+    return any(isinstance(n, ast.Compare) and _names_half(module, n) for v in values for n in ast.walk(v))
+
+
+def _names_half(module: Module, test: ast.Compare) -> bool:
+    return any(module.names.qualify(n) in HALF for n in ast.walk(test) if isinstance(n, ast.Attribute | ast.Name))

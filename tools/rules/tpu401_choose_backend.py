@@ -70,7 +70,7 @@ class ChooseBackend(PythonRule):
         ),
         Invalid(
             "import torch\nimport torch.distributed as dist\n"
-            "backend = 'nccl' if torch.cuda.is_available() else 'gloo'\n"
+            "backend = 'gloo' if not torch.cuda.is_available() else 'nccl'\n"
             "dist.init_process_group('nccl' if dist.is_nccl_available() else 'gloo')\n",
             f"import torch\nimport torch.distributed as dist\n\n{_TOP}"
             "backend = dist.get_default_backend_for_device(DEVICE_TYPE)\n"
@@ -159,6 +159,10 @@ def _nccl(module: Module, literal: ast.expr, text: str) -> tuple[ast.expr, list[
             if calls and is_cuda_test(module, choice.test, flags=False):
                 widened = [edit for c in calls for edit in ask_accelerator(module, c)]
                 return choice, [*_default(module, literal, ""), *widened]
+    if isinstance(choice, ast.IfExp) and literal is choice.orelse and string(choice.body) == "gloo":
+        subject = _asked(module, choice.test.operand) if isinstance(choice.test, ast.UnaryOp) else None
+        if subject is not None and _means_backend(module, choice):
+            return choice, _default(module, choice, subject)
     if _means_backend(module, literal) and not on_cuda_path(module, literal):
         return literal, _edits(module, literal, text)
     return literal, []

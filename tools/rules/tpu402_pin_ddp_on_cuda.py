@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from tools.calls import argument, only_if, spread
+from tools.device_tests import conjuncts
 from tools.edits import Fix
-from tools.guards import is_cuda_test, on_cuda_path
+from tools.guards import dotted, is_cuda_test, on_cuda_path
 from tools.module import Module
 from tools.rewrite import cuda_test, import_edits
 from tools.rules.base import Invalid, Match, PythonRule
@@ -24,7 +26,7 @@ class PinDdpOnCuda(PythonRule):
     """``DistributedDataParallel(model, device_ids=[rank])`` and ``barrier(device_ids=[rank])`` name CUDA devices.
 
     Off CUDA they raise, and a TPU process has one device only, so there ``None`` is given: DDP then uses the device the
-    model is on. CUDA keeps its indices.
+    model is on. CUDA keeps its indices. Under a test for NCCL, CUDA is certain.
 
     Not covered: wrappers of other libraries, and keyword arguments collected in a dictionary before the call.
     """
@@ -42,6 +44,9 @@ class PinDdpOnCuda(PythonRule):
         "device_ids=[rank] if torch.cuda.is_available() else None)\n",
         "from torch.nn.parallel import DistributedDataParallel as DDP\nmodel = DDP(model, device_ids=None)\n",
         "from apex.parallel import DistributedDataParallel as DDP\nmodel = DDP(model, device_ids=[0])\n",
+        "import torch.distributed as dist\nif dist.get_backend() == dist.Backend.NCCL:\n    dist.barrier(device_ids=[0])\n",
+        "import torch.distributed as dist\nuse_ids = ready and dist.get_backend() == 'nccl'\n"
+        "dist.barrier(device_ids=[0]) if use_ids else dist.barrier()\n",
         "import torch\nif device.type == 'cuda':\n    m = torch.nn.parallel.DistributedDataParallel(m, device_ids=[gpu])\n",
     )
     INVALID = (
@@ -67,7 +72,7 @@ class PinDdpOnCuda(PythonRule):
     def check(self, module: Module) -> Iterator[Match]:
         """Yields calls with device indices off the CUDA-only path."""
         for call in module.calls(*_DDP, *_BARRIER):
-            if spread(call) or on_cuda_path(module, call):
+            if spread(call) or on_cuda_path(module, call) or _under_nccl(module, call):
                 continue
             first = 1 if module.qualify(call.func) in _DDP else 2
             values = [argument(call, "device_ids", first), argument(call, "output_device", first + 1)]
@@ -75,6 +80,32 @@ class PinDdpOnCuda(PythonRule):
             if wanted:
                 edits = [only_if(module, call, v, cuda_test(module), "None") for v in wanted]
                 yield Match(*module.span(call), fix=Fix((*edits, *import_edits(module))))
+
+
+_NCCL = re.compile(r"(?i)\bnccl\b")
+
+
+def _under_nccl(module: Module, call: ast.Call) -> bool:
+    """Whether a test around the call asks for NCCL, which only CUDA has, or for a flag that holds the answer."""
+    child: ast.AST = call
+    for parent in module.ancestors(call):
+        if isinstance(parent, ast.If | ast.IfExp):
+            under = child in parent.body if isinstance(parent, ast.If) else child is parent.body
+            if under and any(_asks_nccl(module, part) for part in conjuncts(parent.test)):
+                return True
+        child = parent
+    return False
+
+
+def _asks_nccl(module: Module, test: ast.expr) -> bool:
+    if isinstance(test, ast.Compare):
+        return isinstance(test.ops[0], ast.Eq) and _NCCL.search(module.text(test)) is not None
+    name = dotted(test)
+    scope = module.function(test) or module.tree
+    held = [s.value for s in ast.walk(scope) if isinstance(s, ast.Assign) and name and name in map(dotted, s.targets)]
+    return bool(held) and all(
+        any(isinstance(p, ast.Compare) and _asks_nccl(module, p) for p in conjuncts(v)) for v in held
+    )
 
 
 def _settled(module: Module, value: ast.expr) -> bool:

@@ -24,7 +24,7 @@ class ReviewShardedState(PythonRule):
     Resuming from such a checkpoint asks CUDA for its current device on ranks that hold no shard, inside PyTorch. A full
     state dict, or ``torch.distributed.checkpoint`` with DTensor states (``fully_shard``), does not.
 
-    Reported only: what is on disk decides how it can be read.
+    Comparisons with a kind ask for nothing and have no finding. Reported only: what is on disk decides how it can be read.
     """
 
     ID = "TPU404"
@@ -37,6 +37,7 @@ class ReviewShardedState(PythonRule):
     VALID = (
         "from torch.distributed.fsdp import StateDictType\nkind = StateDictType.FULL_STATE_DICT\n",
         "SHARDED_STATE_DICT = 1\n",
+        "from torch.distributed.fsdp import StateDictType\nif kind == StateDictType.LOCAL_STATE_DICT:\n    raise ValueError(kind)\n",
     )
     INVALID = (
         Invalid(
@@ -50,5 +51,7 @@ class ReviewShardedState(PythonRule):
         """Yields uses of the sharded kinds."""
         note = "use FULL_STATE_DICT, or fully_shard with torch.distributed.checkpoint"
         for node in module.references(*_NAMES):
+            if isinstance(module.parent(node), ast.Compare):
+                continue
             if isinstance(node, ast.Attribute) and not on_cuda_path(module, node):
                 yield Match(*module.span(node), note=note)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from tools.calls import argument, spread
 from tools.findings import Grade
 from tools.guards import on_cuda_path
-from tools.module import Module
+from tools.module import Module, keyword, string
 from tools.rules.base import Invalid, Match, PythonRule
 
+_TESTS = re.compile(r"(?i)(^|_|\b)(test|val|valid|validation|eval|predict)(_|\b|$)")
 _LOADERS = ("torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader")
 
 
@@ -19,7 +21,7 @@ class DropPartialBatch(PythonRule):
 
     Every new shape is compiled anew on a TPU, and the program for the partial batch is one more. ``drop_last=True`` avoids
     it at the price of leaving some samples out of an epoch, which changes training, so it is reported only. Loaders that
-    do not shuffle are taken to be for evaluation, where every sample counts.
+    do not shuffle, or that are for tests or evaluation by their name or data, are left, for there every sample counts.
     """
 
     ID = "TPU611"
@@ -34,6 +36,10 @@ class DropPartialBatch(PythonRule):
         "from torch.utils.data import DataLoader\nloader = DataLoader(data, batch_size=8, shuffle=True, drop_last=True)\n",
         "from torch.utils.data import DataLoader\nloader = DataLoader(data, batch_size=8)\n",
         "from torch.utils.data import DataLoader\nloader = DataLoader(data, shuffle=True)\n",
+        "from torch.utils.data import DataLoader\ntest_loader = DataLoader(data, batch_size=8, shuffle=True)\n",
+        "from torch.utils.data import DataLoader\nloader = DataLoader(MNIST('d', train=False), batch_size=8, shuffle=True)\n",
+        "from torch.utils.data import DataLoader\ndef check_sampler():\n    loader = DataLoader(range(9), batch_size=8, shuffle=True)\n"
+        "    assert sorted(loader) == list(range(9))\n",
     )
     INVALID = (
         Invalid(
@@ -51,5 +57,27 @@ class DropPartialBatch(PythonRule):
             single = size is None or (isinstance(size, ast.Constant) and size.value in (1, None))
             if single or not kept or spread(call) or on_cuda_path(module, call):
                 continue
+            if _counts_all(module, call):
+                continue
             if shuffled is not None and not (isinstance(shuffled, ast.Constant) and not shuffled.value):
                 yield Match(*module.span(call), note="drop_last=True keeps one shape; padding the batch does too")
+
+
+def _counts_all(module: Module, call: ast.Call) -> bool:
+    """Whether every sample counts: a loader of test data by its name or its data, or one that a test asserts about."""
+    statement, function = module.statement(call), module.function(call)
+    names = [module.text(t) for t in statement.targets] if isinstance(statement, ast.Assign) else []
+    names += [module.text(call.args[0])] if call.args and isinstance(call.args[0], ast.Name | ast.Attribute) else []
+    if any(_TESTS.search(name) for name in names):
+        return True
+    for inner in (n for n in ast.walk(call) if isinstance(n, ast.Call)):
+        train, split = keyword(inner, "train"), keyword(inner, "split")
+        if train is not None and isinstance(train.value, ast.Constant) and train.value.value is False:
+            return True
+        if split is not None and _TESTS.search(string(split.value) or ""):
+            return True
+    return function is not None and _asserts_after(function, call)
+
+
+def _asserts_after(function: ast.AST, call: ast.Call) -> bool:
+    return any(isinstance(n, ast.Assert) and n.lineno > call.lineno for n in ast.walk(function))

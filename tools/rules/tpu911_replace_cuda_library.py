@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from tools.findings import Grade
-from tools.guards import on_cuda_path
+from tools.guards import CUDA_LIBRARIES, dotted, is_cuda_test, on_cuda_path
 from tools.module import Module
-from tools.rules.base import Invalid, Match, PythonRule
+from tools.rules.base import Invalid, Match, PythonRule, Valid
 
 _LIBRARIES = {
     "flash_attn": "torch.nn.functional.scaled_dot_product_attention; its layout is (batch, heads, length, dim), "
@@ -31,6 +31,7 @@ _LIBRARIES = {
     "pynvml": "nothing: it reads NVIDIA's driver; keep it behind a test for CUDA",
     "mamba_ssm": "its reference implementation in PyTorch",
     "causal_conv1d": "torch.nn.functional.conv1d",
+    "megatron": "fully_shard or DTensor; Megatron-LM is for CUDA",
     "vllm_flash_attn": "torch.nn.functional.scaled_dot_product_attention",
 }
 
@@ -41,7 +42,8 @@ class ReplaceCudaLibrary(PythonRule):
     That such a package can be imported says nothing about the device, so a ``try: import`` around it is no test; the use
     must depend on the device and have an equivalent in PyTorch beside it. The note names the equivalent.
 
-    Reported only. Imports on a CUDA-only path and under ``TYPE_CHECKING`` are fine.
+    Reported only. Imports on a CUDA-only path and under ``TYPE_CHECKING`` are fine, and so are those under a test for the
+    library or for its use (``if is_bnb_available():``), those that only read its version, and those of a package in itself.
     """
 
     ID = "TPU911"
@@ -56,10 +58,15 @@ class ReplaceCudaLibrary(PythonRule):
     VALID = (
         "from mypackage.triton import helper\nfrom .apex import amp\n",
         "import torch\nif torch.cuda.is_available():\n    import triton\n",
+        "if is_bnb_available():\n    import bitsandbytes as bnb\n",
+        "def grad(p):\n    if deepspeed_config() is not None:\n        import deepspeed\n        return deepspeed.utils.get(p)\n",
+        "def env():\n    import xformers\n    print(xformers.__version__)\n",
+        Valid("from deepspeed.utils import logger\n", "deepspeed/runtime/zero.py"),
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import cupy\n",
     )
     INVALID = (
         Invalid("from flash_attn import flash_attn_func\n", None),
+        Invalid("import tensorrt as trt\nimport torch\nx = torch.ones(2).cuda()\n", None),
         Invalid("try:\n    import xformers.ops as xops\nexcept ImportError:\n    xops = None\n", None),
         Invalid("import triton\nimport triton.language as tl\nfrom apex import amp\n", None, count=2),
     )
@@ -70,7 +77,11 @@ class ReplaceCudaLibrary(PythonRule):
         statements: list[ast.Import | ast.ImportFrom] = [*module.nodes(ast.Import), *module.nodes(ast.ImportFrom)]
         for statement in sorted(statements, key=lambda s: s.lineno):
             library = _library(statement)
-            if library is None or library in seen or on_cuda_path(module, statement) or _for_types(module, statement):
+            if library is None or library in seen or _for_types(module, statement):
+                continue
+            if on_cuda_path(module, statement) and (library not in CUDA_LIBRARIES or _under_cuda(module, statement)):
+                continue
+            if _under_test(module, statement, library) or _for_version(module, statement) or _is_own(module, library):
                 continue
             seen.add(library)
             note = f"use {_LIBRARIES[library]}"
@@ -96,3 +107,36 @@ def _library(statement: ast.Import | ast.ImportFrom) -> str | None:
 def _for_types(module: Module, statement: ast.stmt) -> bool:
     tests = (parent.test for parent in module.ancestors(statement) if isinstance(parent, ast.If))
     return any("TYPE_CHECKING" in module.text(test) for test in tests)
+
+
+def _under_cuda(module: Module, statement: ast.stmt) -> bool:
+    """Whether a test for CUDA stands around an import; such a library makes what is around it CUDA-only by itself."""
+    return any(isinstance(p, ast.If) and is_cuda_test(module, p.test) for p in module.ancestors(statement))
+
+
+def _under_test(module: Module, statement: ast.stmt, library: str) -> bool:
+    """Whether a test around an import asks for the library or for its use, so that nobody else comes to it."""
+    short = {"bitsandbytes": "bnb", "flash_attn": "flash"}.get(library, library)
+    child: ast.AST = statement
+    for parent in module.ancestors(statement):
+        if isinstance(parent, ast.If) and child in parent.body:
+            test = module.text(parent.test).lower()
+            if library.lower() in test or short in test:
+                return True
+        child = parent
+    return False
+
+
+def _for_version(module: Module, statement: ast.Import | ast.ImportFrom) -> bool:
+    """Whether a plain import in a function is there to read the library's version and nothing else."""
+    function = module.function(statement)
+    if function is None or not isinstance(statement, ast.Import) or len(statement.names) != 1:
+        return False
+    name = statement.names[0].asname or statement.names[0].name
+    attributes = [n for n in ast.walk(function) if isinstance(n, ast.Attribute) and dotted(n.value) == name]
+    return bool(attributes) and all(a.attr in ("__version__", "__file__") for a in attributes)
+
+
+def _is_own(module: Module, library: str) -> bool:
+    """Whether the file is part of the library itself."""
+    return library.partition(".")[0] in module.source.relative.split("/")[:-1]

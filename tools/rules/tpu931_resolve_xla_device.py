@@ -13,7 +13,7 @@ from tools.literals import means_device
 from tools.module import Module, string
 from tools.rewrite import device, spell
 from tools.rules.base import Invalid, Match, PythonRule
-from tools.torch_xla import OPTIONAL, needs_torch_xla
+from tools.torch_xla import OPTIONAL, aside, needs_torch_xla
 
 _DEVICE = ("torch_xla.core.xla_model.xla_device", "torch_xla.device")
 _TOP = 'DEVICE_TYPE = torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else "cpu"\n'
@@ -24,7 +24,8 @@ class ResolveXlaDevice(PythonRule):
 
     The resolved device takes its place: the TPU with torch_tpu, the CPU where there is no accelerator.
 
-    Fixed where the file cannot be loaded without torch_xla; where torch_xla is optional, the call is reported. Not
+    Fixed where the file cannot be loaded without torch_xla; where torch_xla is optional, the first call of a file that
+    only its users come to is reported, as the place that other devices need a branch beside. Not
     covered: comparisons with ``"xla"``.
     """
 
@@ -63,18 +64,24 @@ class ResolveXlaDevice(PythonRule):
         ),
         Invalid(
             "import torch\ntry:\n    import torch_xla.core.xla_model as xm\nexcept ImportError:\n    xm = None\n"
-            "device = xm.xla_device() if xm else torch.device('cpu')\n",
+            "device = xm.xla_device() if xm else torch.device('cpu')\nother = xm.xla_device(1) if xm else None\n",
             None,
         ),
     )
 
     def check(self, module: Module) -> Iterator[Match]:
         """Yields calls for the device, and the literal where it means a device."""
-        for call in module.calls(*_DEVICE):
-            yield from self._match(module, call, whole=True)
-        for node in module.nodes(ast.Constant):
-            if re.fullmatch(r"xla(:\d+)?", string(node) or "") and means_device(module, node):
-                yield from self._match(module, node, whole=False)
+        nodes: list[ast.expr] = list(module.calls(*_DEVICE))
+        for literal in module.nodes(ast.Constant):
+            if re.fullmatch(r"xla(:\d+)?", string(literal) or "") and means_device(module, literal):
+                nodes.append(literal)
+        told = False
+        for node in nodes:
+            if aside(module, node):
+                if told:
+                    continue
+                told = True
+            yield from self._match(module, node, whole=isinstance(node, ast.Call))
 
     def _match(self, module: Module, node: ast.expr, *, whole: bool) -> Iterator[Match]:
         if not needs_torch_xla(module):

@@ -11,7 +11,7 @@ from tools.findings import Grade
 from tools.module import Module
 from tools.rewrite import AVAILABLE, spell
 from tools.rules.base import Invalid, Match, PythonRule
-from tools.torch_xla import OPTIONAL, dropped, needs_torch_xla, statement_call
+from tools.torch_xla import OPTIONAL, aside, dropped, needs_torch_xla, statement_call
 
 _CUTS = ("torch_xla.core.xla_model.mark_step", "torch_xla.sync")
 _WAITS = ("torch_xla.core.xla_model.wait_device_ops",)
@@ -24,7 +24,8 @@ class DropMarkStep(PythonRule):
 
     The call goes; ``xm.wait_device_ops()`` becomes ``torch.accelerator.synchronize()``.
 
-    Fixed where the file cannot be loaded without torch_xla. Not covered: ``with torch_xla.step():``, which is reported.
+    Fixed where the file cannot be loaded without torch_xla. Nothing is said where a test, a function or a class around the
+    call is for torch_xla alone. Not covered: ``with torch_xla.step():``, which is reported.
     """
 
     ID = "TPU932"
@@ -38,6 +39,9 @@ class DropMarkStep(PythonRule):
     VALID = (
         "import torch_xla\noptimizer.step()\n",
         "import tracker\ntracker.mark_step()\n",
+        "if is_torch_xla_available():\n    import torch_xla.core.xla_model as xm\n\n    XLA_AVAILABLE = True\n\ndef run():\n"
+        "    if XLA_AVAILABLE:\n        xm.mark_step()\n",
+        "class XLAStrategy:\n    def save(self):\n        import torch_xla.core.xla_model as xm\n        xm.mark_step()\n",
     )
     INVALID = (
         Invalid(
@@ -76,6 +80,8 @@ class DropMarkStep(PythonRule):
         }
         fixes = gone | guarded(module, inner, AVAILABLE, inner)
         for call in (*cuts, *waits, *module.calls("torch_xla.step")):
+            if aside(module, call):
+                continue
             fix = fixes.get(module.statement(call))
             note = None if fix else _OTHERWISE if own else OPTIONAL
             yield Match(*module.span(call), fix=fix, grade=None if fix else Grade.ADVICE, note=note)

@@ -9,7 +9,7 @@ from tools.edits import Fix
 from tools.findings import Grade
 from tools.module import Module, keyword
 from tools.rules.base import Invalid, Match, PythonRule
-from tools.torch_xla import OPTIONAL, model_calls, names_something, needs_torch_xla, several_processes
+from tools.torch_xla import OPTIONAL, aside, model_calls, names_something, needs_torch_xla, several_processes
 
 _AVERAGES = "xm.optimizer_step averages gradients over the processes; wrap the model in DistributedDataParallel instead"
 
@@ -58,6 +58,8 @@ class StepOptimizer(PythonRule):
     def check(self, module: Module) -> Iterator[Match]:
         """Yields the steps."""
         for call in model_calls(module, "optimizer_step", "reduce_gradients"):
+            if aside(module, call):
+                continue
             optimizer = call.args[0] if call.args else None
             plain = names_something(optimizer) and not spread(call) and keyword(call, "optimizer_args") is None
             steps = (module.qualify(call.func) or "").endswith("optimizer_step")

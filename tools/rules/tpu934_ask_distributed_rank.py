@@ -10,7 +10,7 @@ from tools.findings import Grade
 from tools.module import Module
 from tools.rewrite import parenthesised, spell
 from tools.rules.base import Invalid, Match, PythonRule
-from tools.torch_xla import INITIALIZED, MODEL, OPTIONAL, RANK, RUNTIME, first_rank_test, needs_torch_xla
+from tools.torch_xla import INITIALIZED, MODEL, OPTIONAL, RANK, RUNTIME, aside, first_rank_test, needs_torch_xla
 
 _SIZE = "torch.distributed.get_world_size"
 _RANKS = (f"{MODEL}.get_ordinal", f"{RUNTIME}.global_ordinal")
@@ -77,6 +77,8 @@ class AskDistributedRank(PythonRule):
     def check(self, module: Module) -> Iterator[Match]:
         """Yields calls for rank, world size and the like."""
         for call in module.calls(*_RANKS, *_SIZES, *_LOCAL, *_FIRST, *_COUNTS):
+            if aside(module, call):
+                continue
             name = module.qualify(call.func) or ""
             if not needs_torch_xla(module):
                 yield Match(*module.span(call), grade=Grade.ADVICE, note=OPTIONAL)

@@ -11,7 +11,7 @@ from tools.findings import Grade
 from tools.module import Module
 from tools.rewrite import spell
 from tools.rules.base import Invalid, Match, PythonRule
-from tools.torch_xla import INITIALIZED, OPTIONAL, model_calls, needs_torch_xla, statement_call
+from tools.torch_xla import INITIALIZED, OPTIONAL, aside, model_calls, needs_torch_xla, statement_call
 
 _BARRIER = "torch.distributed.barrier"
 
@@ -51,6 +51,8 @@ class MeetAtBarrier(PythonRule):
         }
         fixes = guarded(module, inner, INITIALIZED, inner)
         for call in calls:
+            if aside(module, call):
+                continue
             fix = fixes.get(module.statement(call))
             note = "torch.distributed.all_gather_object exchanges objects" if needs_torch_xla(module) else OPTIONAL
             yield Match(*module.span(call), fix=fix, grade=None if fix else Grade.ADVICE, note=None if fix else note)

@@ -12,7 +12,7 @@ from tools.findings import Grade
 from tools.guards import dotted
 from tools.module import Module
 from tools.rules.base import Invalid, Match, PythonRule, Scope
-from tools.torch_xla import OPTIONAL, needs_torch_xla
+from tools.torch_xla import OPTIONAL, aside, needs_torch_xla
 
 _HOME = "torch_xla.distributed.parallel_loader"
 _WRAPPERS = (f"{_HOME}.MpDeviceLoader", f"{_HOME}.ParallelLoader")
@@ -74,6 +74,8 @@ class IterateLoader(PythonRule):
     def check(self, module: Module) -> Iterator[Match]:
         """Yields the wrappers."""
         for call in module.calls(*_WRAPPERS):
+            if aside(module, call):
+                continue
             whole = _whole(module, call)
             device = _device(whole if whole is not call else call)
             note = _NOTE if needs_torch_xla(module) else OPTIONAL

@@ -12,7 +12,7 @@ from tools.findings import Grade
 from tools.module import Module
 from tools.rewrite import spell
 from tools.rules.base import Invalid, Match, PythonRule
-from tools.torch_xla import OPTIONAL, needs_torch_xla, statement_call
+from tools.torch_xla import OPTIONAL, aside, needs_torch_xla, statement_call
 
 _SPAWN = "torch_xla.distributed.xla_multiprocessing.spawn"
 _LAUNCH = ("torch_xla.launch", "torch_xla.torch_xla.launch")
@@ -66,6 +66,8 @@ class StartOneProcess(PythonRule):
     def check(self, module: Module) -> Iterator[Match]:
         """Yields the starts, and imports of launchers."""
         for call in module.calls(_SPAWN, *_LAUNCH):
+            if aside(module, call):
+                continue
             text = _direct(module, call) if needs_torch_xla(module) else None
             if text is None:
                 note = _NOTE if needs_torch_xla(module) else OPTIONAL
@@ -81,7 +83,7 @@ class StartOneProcess(PythonRule):
             names = [alias.name for alias in statement.names]
             if isinstance(statement, ast.ImportFrom):
                 names = [f"{statement.module}.{name}" for name in names]
-            if any(name.startswith(_GONE) for name in names):
+            if any(name.startswith(_GONE) for name in names) and not aside(module, statement):
                 yield Match(*module.span(statement), grade=Grade.ADVICE, note="torchrun starts the processes")
 
 

@@ -12,7 +12,15 @@ from tools.findings import Grade
 from tools.module import Module
 from tools.rewrite import guard, spell
 from tools.rules.base import Invalid, Match, PythonRule
-from tools.torch_xla import OPTIONAL, first_rank_test, model_calls, needs_torch_xla, several_processes, statement_call
+from tools.torch_xla import (
+    OPTIONAL,
+    aside,
+    first_rank_test,
+    model_calls,
+    needs_torch_xla,
+    several_processes,
+    statement_call,
+)
 
 _NOTE = "torch.save on the first rank; load with map_location='cpu'"
 
@@ -56,6 +64,8 @@ class SaveFromFirstRank(PythonRule):
         calls = list(model_calls(module, "save"))
         fixes = self._fixes(module, calls) if needs_torch_xla(module) else {}
         for call in (*calls, *module.calls(*(f"torch_xla.utils.serialization.{n}" for n in ("save", "load")))):
+            if aside(module, call):
+                continue
             fix = fixes.get(call)
             note = None if fix else _NOTE if needs_torch_xla(module) else OPTIONAL
             yield Match(*module.span(call), fix=fix, grade=None if fix else Grade.ADVICE, note=note)

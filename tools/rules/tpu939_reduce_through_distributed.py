@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tools.findings import Grade
 from tools.module import Module
 from tools.rules.base import Invalid, Match, PythonRule
-from tools.torch_xla import model_calls
+from tools.torch_xla import aside, model_calls
 
 _TWINS = {
     "all_reduce": "torch.distributed.all_reduce(tensor, op), in place",
@@ -48,5 +48,7 @@ class ReduceThroughDistributed(PythonRule):
     def check(self, module: Module) -> Iterator[Match]:
         """Yields the collectives."""
         for call in model_calls(module, *_TWINS):
+            if aside(module, call):
+                continue
             name = (module.qualify(call.func) or "").rpartition(".")[2]
             yield Match(*module.span(call), note=f"use {_TWINS[name]}")

@@ -15,6 +15,7 @@ from tools.rules.base import Invalid, Match, PythonRule
 from tools.torch_xla import (
     OPTIONAL,
     RANK,
+    aside,
     first_rank_test,
     model_calls,
     needs_torch_xla,
@@ -60,6 +61,8 @@ class PrintFromFirstRank(PythonRule):
     def check(self, module: Module) -> Iterator[Match]:
         """Yields prints and delayed calls."""
         for call in model_calls(module, "master_print", "add_step_closure"):
+            if aside(module, call):
+                continue
             fix = _fix(module, call) if needs_torch_xla(module) else None
             note = None if fix else _NOTE if needs_torch_xla(module) else OPTIONAL
             yield Match(*module.span(call), fix=fix, grade=None if fix else Grade.ADVICE, note=note)

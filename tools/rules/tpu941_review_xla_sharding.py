@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from tools.findings import Grade
 from tools.module import Module
 from tools.rules.base import Invalid, Match, PythonRule
+from tools.torch_xla import aside
 
 _SHARDED = "torch.distributed.fsdp.fully_shard(model, mesh=...), which returns plain outputs"
 _MESH = (
@@ -54,7 +55,7 @@ class ReviewXlaSharding(PythonRule):
         statements: list[ast.Import | ast.ImportFrom] = [*module.nodes(ast.Import), *module.nodes(ast.ImportFrom)]
         for statement in statements:
             home = _home(statement)
-            if home is not None:
+            if home is not None and not aside(module, statement):
                 yield Match(*module.span(statement), note=f"use {_HOMES[home]}")
         for call in module.calls("torch_xla.runtime.use_spmd"):
             yield Match(*module.span(call), note=f"use {_HOMES['torch_xla.runtime.use_spmd']}")

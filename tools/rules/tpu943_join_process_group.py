@@ -12,7 +12,7 @@ from tools.findings import Grade
 from tools.module import Module, keyword, string
 from tools.rewrite import device, spell
 from tools.rules.base import Invalid, Match, PythonRule
-from tools.torch_xla import OPTIONAL
+from tools.torch_xla import aside
 
 _INIT = ("torch.distributed.init_process_group", "torch.distributed.distributed_c10d.init_process_group")
 _DEFAULT = "torch.distributed.get_default_backend_for_device"
@@ -48,7 +48,6 @@ class JoinProcessGroup(PythonRule):
             "dist.init_process_group(backend=dist.get_default_backend_for_device(DEVICE_TYPE), world_size=n)\n",
         ),
         Invalid("import torch.distributed as dist\ndist.init_process_group('xla', **more)\n", None),
-        Invalid("import torch.distributed as dist\nif has_xla():\n    dist.init_process_group('xla')\n", None),
     )
 
     def check(self, module: Module) -> Iterator[Match]:
@@ -57,8 +56,7 @@ class JoinProcessGroup(PythonRule):
             backend = argument(call, "backend", 0)
             if string(backend) != "xla" or backend is None:
                 continue
-            if _optional(module, call):
-                yield Match(*module.span(call), grade=Grade.ADVICE, note=OPTIONAL)
+            if _optional(module, call) or aside(module, call):
                 continue
             if spread(call) or len(call.args) > 1:
                 note = "the backend of a TPU is tpu_dist, and the address env://"

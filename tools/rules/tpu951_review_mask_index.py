@@ -11,9 +11,10 @@ from tools.edits import Edit, Fix
 from tools.findings import Grade
 from tools.guards import dotted, on_cuda_path
 from tools.module import Module, keyword
-from tools.rules.base import Invalid, Match, PythonRule
+from tools.rules.base import Invalid, Match, PythonRule, Valid
 
 _MASK = re.compile(r"(?i)(^|_)(mask|masked|active|valid|keep)s?$|(^|_)mask(_|$)")
+_EXPORTED = re.compile(r"(?i)export|onnx|coreml|openvino|tflite")
 _LOSS = ("torch.nn.functional.cross_entropy",)
 _NOTE = "torch.where(mask, new, old) keeps the shape; for a loss, give unwanted labels ignore_index"
 _NOTE_LOSS = "assumes a mean over the kept labels, which is the same sum in another order"
@@ -26,7 +27,7 @@ class ReviewMaskIndex(PythonRule):
     is rewritten so, unsafe because sums change in the last digit. Other masks in ``forward`` and in training losses are
     reported; ``x[mask] = value`` and writes of image features into token embeddings too.
 
-    Only names that say they are masks, in methods of modules, count.
+    Only names that say they are masks, in methods of modules, count; modules for export are left.
     """
 
     ID = "TPU951"
@@ -39,6 +40,10 @@ class ReviewMaskIndex(PythonRule):
     PATTERN = r"\[(\w+\.)*\w*(mask|masked|active|valid|keep)s?\]|masked_(select|scatter)\("
     COVERS = ("J2", "J3", "J5")
     VALID = (
+        Valid(
+            "import torch\n\nclass M(torch.nn.Module):\n    def forward(self, x, mask):\n        return x[mask]\n",
+            "lib/exporter.py",
+        ),
         "import torch\n\ndef clean(x, mask):\n    return x[mask]\n",
         "import torch\n\nclass M(torch.nn.Module):\n    def forward(self, x, i):\n        return x[i]\n",
         "import torch\n\nclass M(torch.nn.Module):\n    def forward(self, x, mask):\n        return torch.where(mask, x, 0)\n",
@@ -94,7 +99,7 @@ def _in_forward(module: Module, node: ast.AST) -> bool:
         return False
     bases = [dotted(base) or "" for base in holder.bases]
     model = any(base.rpartition(".")[2] == "Module" or base.endswith(("Model", "Layer", "Block")) for base in bases)
-    return function.name == "forward" and model
+    return function.name == "forward" and model and not _EXPORTED.search(f"{module.source.relative} {holder.name}")
 
 
 def _without_mask(module: Module, call: ast.Call) -> Fix | None:

@@ -45,6 +45,8 @@ class BucketLengths(PythonRule):
         "def encode(tokenizer, prompt, ids):\n    whole = tokenizer(prompt, padding='longest', return_tensors='pt').input_ids\n"
         "    if whole.shape[-1] > ids.shape[-1] and not torch.equal(ids, whole):\n"
         "        warn(tokenizer.batch_decode(whole[:, 9:]))\n",
+        "def cut(tokenizer, texts, most):\n    ids = tokenizer(texts, padding='longest')['input_ids']\n    if ids.shape[-1] > most:\n"
+        "        for i, text in enumerate(texts):\n            tokens = ids[i][2:-2]\n            warn(tokenizer.decode(tokens[most:]))\n",
         "batch = tokenizer(texts, padding='max_length', max_length=128)\n",
         "batch = tokenizer(texts, padding=True, pad_to_multiple_of=8)\n",
         "conv = Conv(3, padding=True)\n",
@@ -90,8 +92,25 @@ def _only_compared(module: Module, call: ast.Call) -> bool:
         return False
     held = list(ast.walk(scope))
     parents = {child: node for node in held for child in ast.iter_child_nodes(node)}
-    uses = [n for n in held if isinstance(n, ast.Name) and n.id == target.id and isinstance(n.ctx, ast.Load)]
-    return bool(uses) and all(_on_host(parents[use], parents) for use in uses)
+    return _all_on_host(target.id, held, parents)
+
+
+def _all_on_host(name: str, held: list[ast.AST], parents: dict[ast.AST, ast.AST]) -> bool:
+    uses = [n for n in held if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)]
+    return bool(uses) and all(_on_host(parents[use], parents) or _part_on_host(use, held, parents) for use in uses)
+
+
+def _part_on_host(use: ast.AST, held: list[ast.AST], parents: dict[ast.AST, ast.AST]) -> bool:
+    """Whether a part of the ids gets a name of its own that is looked at on the host only."""
+    parent = parents[use]
+    if not isinstance(parent, ast.Subscript):
+        return False
+    while isinstance(parent, ast.Subscript):
+        parent = parents[parent]
+    target = parent.targets[0] if isinstance(parent, ast.Assign) else None
+    return (
+        isinstance(target, ast.Name) and target.id != getattr(use, "id", "") and _all_on_host(target.id, held, parents)
+    )
 
 
 def _on_host(parent: ast.AST, parents: dict[ast.AST, ast.AST]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from tools.findings import Grade
@@ -19,6 +20,8 @@ _FUNCTIONS = {
     "torch.bincount": "bincount(..., minlength=classes) on the CPU, or one_hot(...).sum()",
 }
 _METHODS = {"nonzero": _FUNCTIONS["torch.nonzero"], "unique": _FUNCTIONS["torch.unique"]}
+_HOST = re.compile(r"Transform|Sampler|Dataset|Collat|Augment|Export")
+_HOST_FILE = re.compile(r"(^|/)(transforms?|datasets?|loader|data|export\w*|onnx)([/.]|$)")
 _PLACES = frozenset(
     {"forward", "step", "update", "compute", "training_step", "validation_step", "__call__", "compute_loss"}
 )
@@ -29,7 +32,7 @@ class ReviewDataSize(PythonRule):
 
     How large the result is only the data tells, so a TPU waits for it, and what follows is compiled for each size.
 
-    Only methods called ``forward``, ``step``, ``update``, ``compute`` and the like of classes count; elsewhere such code
+    Transforms, samplers, data sets and code for export work on the host and are left. Only methods called ``forward``, ``step``, ``update``, ``compute`` and the like of classes count; elsewhere such code
     runs once. ``nonzero(as_tuple=True)`` counts too, ``bincount`` not with ``minlength``. Reported only.
     """
 
@@ -44,6 +47,7 @@ class ReviewDataSize(PythonRule):
     COVERS = ("J1", "J10")
     VALID = (
         "import torch\nids = torch.unique(labels)\n",
+        "import torch\nclass RandomSplit(BaseTransform):\n    def forward(self, data):\n        return data.mask.nonzero()\n",
         "import torch\nclass M:\n    def update(self, x):\n        return torch.bincount(x, minlength=10)\n",
         "import numpy as np\nimport torch\nclass M:\n    def forward(self, x):\n        return np.unique(x)\n",
     )
@@ -82,4 +86,11 @@ def _in_step(module: Module, node: ast.AST) -> bool:
     function = module.function(node)
     if not isinstance(function, ast.FunctionDef) or function.name not in _PLACES:
         return False
-    return isinstance(module.parent(function), ast.ClassDef)
+    holder = module.parent(function)
+    return isinstance(holder, ast.ClassDef) and not _on_host(module, holder)
+
+
+def _on_host(module: Module, holder: ast.ClassDef) -> bool:
+    """Whether a class prepares data on the host: a transform, a sampler or a data set, or one for export."""
+    names = [holder.name, *(module.text(base) for base in holder.bases)]
+    return any(_HOST.search(name) for name in names) or _HOST_FILE.search(module.source.relative) is not None

@@ -9,6 +9,10 @@ from tools.guards import on_cuda_path
 from tools.module import Module
 from tools.rules.base import Invalid, Match, PythonRule
 
+_ROTATE = "rotate with cos and sin on the two halves: (a*cos - b*sin, a*sin + b*cos)"
+_TRANSFORM = (
+    "keep the Fourier transform on the CPU and bring its real parts back, or write it as products with cos and sin"
+)
 _MAKERS = ("torch.view_as_complex", "torch.polar", "torch.complex")
 
 
@@ -42,10 +46,10 @@ class ReviewComplex(PythonRule):
 
     def check(self, module: Module) -> Iterator[Match]:
         """Yields the first complex tensor of each function."""
-        note = "rotate with cos and sin on the two halves: (a*cos - b*sin, a*sin + b*cos)"
         seen = set()
         for call in sorted(module.calls(*_MAKERS), key=lambda c: (c.lineno, c.col_offset)):
             function = module.function(call)
             if function not in seen and not on_cuda_path(module, call):
                 seen.add(function)
-                yield Match(*module.span(call), note=note)
+                transform = function is not None and "fft" in module.text(function)
+                yield Match(*module.span(call), note=_TRANSFORM if transform else _ROTATE)
