@@ -227,6 +227,8 @@ def _capture(request: ProfileRequest, scratch: Path) -> dict[str, Any]:
     )
     result = launch(spec)
     path = folder / capture.STEP_FILE
+    if not path.is_file() and result.steps == 0:
+        path = folder / capture.FORWARD_FILE
     if not path.is_file():
         raise UserError(
             f"No step of '{request.command.text}' was recorded. {result.explain()}",
@@ -234,6 +236,7 @@ def _capture(request: ProfileRequest, scratch: Path) -> dict[str, Any]:
             Exit.FAILED,
         )
     step: dict[str, Any] = json.loads(path.read_text())
+    step["notes"] = _notes(step, path.name == capture.FORWARD_FILE)
     _shorten(step, f"{request.cwd.resolve()}{os.sep}")
     if not step["operators"]:
         raise UserError(
@@ -243,6 +246,15 @@ def _capture(request: ProfileRequest, scratch: Path) -> dict[str, Any]:
         )
     (scratch / "step.json").write_text(json.dumps(step))
     return step
+
+
+def _notes(step: dict[str, Any], forward: bool) -> list[str]:
+    found = []
+    if forward:
+        found.append("the program has no optimizer step: this is one call of its module, without gradients")
+    if step["reads"]:
+        found.append(f"{len(step['reads'])} times the program asked for a value in it, and was given a made-up one")
+    return found
 
 
 def _shorten(step: dict[str, Any], root: str) -> None:

@@ -235,7 +235,12 @@ class Profiler:
 
     def _about_step(self) -> Row:
         phases = Counter(entry["phase"] for entry in self.step["operators"])
-        return {"operators": len(self.step["operators"]), "phases": dict(phases), "inputs": len(self.step["inputs"])}
+        return {
+            "operators": len(self.step["operators"]),
+            "phases": dict(phases),
+            "inputs": len(self.step["inputs"]),
+            "notes": self.step.get("notes", []),
+        }
 
 
 def _position(stack: list[tuple[str, int, str]], file: str, line: int) -> int:

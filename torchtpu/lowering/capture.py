@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import json
 import os
@@ -12,8 +13,11 @@ from typing import Any
 FOLDER_VARIABLE = "TORCHTPU_CAPTURE"
 STEP_VARIABLE = "TORCHTPU_CAPTURE_STEP"
 STEP_FILE = "step.json"
+FORWARD_FILE = "forward.json"
 # The first makes the optimizer's state, the second is like all that follow.
 DEFAULT_STEP = 2
+# The first call may fill caches that the second finds.
+_CALLS = 2
 
 _recorder: Any = None
 
@@ -41,6 +45,9 @@ def hook_steps(torch: Any) -> None:
 
     window = _Window(Path(os.environ[FOLDER_VARIABLE]), int(os.environ.get(STEP_VARIABLE, DEFAULT_STEP)))
     optimizers.register_optimizer_step_post_hook(lambda optimizer, *_: window.after_step(torch, optimizer))
+    modules = torch.nn.modules.module
+    modules.register_module_forward_pre_hook(lambda *_: window.before_call(torch))
+    modules.register_module_forward_hook(lambda *_: window.after_call(torch), always_call=True)
     _one_process(torch)
 
 
@@ -61,15 +68,34 @@ def begin(torch: Any) -> None:
         _recorder.start()
 
 
+@contextlib.contextmanager
+def recording(torch: Any) -> Iterator[None]:
+    """Records what runs inside as the step, in a process that ``begin`` has prepared."""
+    _recorder.start()
+    yield
+    _write(torch, Path(os.environ[FOLDER_VARIABLE]) / STEP_FILE)
+
+
+def _write(torch: Any, path: Path) -> None:
+    step = _recorder.stop(dict(_names(torch)))
+    path.write_text(json.dumps(step))
+
+
 class _Window:
-    """From the end of one step of the busiest optimizer to the end of the next."""
+    """From the end of one step of the busiest optimizer to the end of the next.
+
+    A program without an optimizer infers: there it is the second call of a module from outside any, without
+    gradients. Where an optimizer steps later, its step is what counts.
+    """
 
     def __init__(self, folder: Path, step: int) -> None:
         self.folder, self.step = folder, step
         self.counts: dict[int, int] = {}
-        self.done = 0
+        self.done = self.depth = self.calls = 0
+        self.in_call = False
 
     def after_step(self, torch: Any, optimizer: Any) -> None:
+        """Begins or ends the recording of an optimizer step."""
         count = self.counts[id(optimizer)] = self.counts.get(id(optimizer), 0) + 1
         if _recorder is None or count <= self.done:
             return
@@ -77,9 +103,24 @@ class _Window:
         if count == self.step - 1:
             _recorder.start()
         elif count == self.step:
-            step = _recorder.stop(dict(_names(torch)))
-            path = self.folder / STEP_FILE
-            path.write_text(json.dumps(step))
+            _write(torch, self.folder / STEP_FILE)
+
+    def before_call(self, torch: Any) -> None:
+        """Begins to record a call from outside any module, as long as nothing was trained."""
+        self.depth += 1
+        if self.depth > 1 or self.done or self.step == 1 or self.calls >= _CALLS or _recorder is None:
+            return
+        if not torch.is_grad_enabled():
+            self.in_call = True
+            _recorder.start()
+
+    def after_call(self, torch: Any) -> None:
+        """Ends the recording of such a call."""
+        self.depth -= 1
+        if self.depth == 0 and self.in_call:
+            self.in_call = False
+            self.calls += 1
+            _write(torch, self.folder / FORWARD_FILE)
 
 
 def _one_process(torch: Any) -> None:
