@@ -307,7 +307,7 @@ _SKIP = re.compile(r"(?i)skip_?(if|unless)|require")
 
 def _skipped_without_cuda(module: Module, holder: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> bool:
     for decorator in holder.decorator_list:
-        text = module.text(decorator)
-        if _SKIP.search(text) and re.search(r"(?i)cuda|gpu", text):
+        name = dotted(decorator.func if isinstance(decorator, ast.Call) else decorator)
+        if name is not None and _SKIP.search(name) and re.search(r"(?i)cuda|gpu", module.text(decorator)):
             return True
     return False

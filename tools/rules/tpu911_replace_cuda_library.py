@@ -66,6 +66,7 @@ class ReplaceCudaLibrary(PythonRule):
     )
     INVALID = (
         Invalid("from flash_attn import flash_attn_func\n", None),
+        Invalid("def build(flash):\n    if flash:\n        from flash_attn import flash_attn_func\n", None),
         Invalid("import tensorrt as trt\nimport torch\nx = torch.ones(2).cuda()\n", None),
         Invalid("try:\n    import xformers.ops as xops\nexcept ImportError:\n    xops = None\n", None),
         Invalid("import triton\nimport triton.language as tl\nfrom apex import amp\n", None, count=2),
@@ -116,7 +117,7 @@ def _under_cuda(module: Module, statement: ast.stmt) -> bool:
 
 def _under_test(module: Module, statement: ast.stmt, library: str) -> bool:
     """Whether a test around an import asks for the library or for its use, so that nobody else comes to it."""
-    short = {"bitsandbytes": "bnb", "flash_attn": "flash"}.get(library, library)
+    short = {"bitsandbytes": "bnb"}.get(library, library)
     child: ast.AST = statement
     for parent in module.ancestors(statement):
         if isinstance(parent, ast.If) and child in parent.body:
