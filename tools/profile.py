@@ -48,6 +48,7 @@ class ProfileRequest(BaseModel):
     compile_timeout: float = 3600.0
     compile_memory: int = 8 * GIB
     fresh: bool = False
+    quick: bool = Field(default=False, description="stop the compiler before it generates code: no cycles")
     state: Path = Field(description="folder of the caches")
 
 
@@ -146,6 +147,7 @@ def profile(request: ProfileRequest, tell: Tell = lambda _: None) -> ProfileOutp
         time_limit=request.compile_timeout,
         memory_limit=request.compile_memory,
         fresh=request.fresh,
+        scheduled_only=request.quick,
         on_progress=lambda said: tell(f"compiling for {target.name}: {said}"),
     )
     if compiled.cached:

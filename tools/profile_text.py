@@ -15,6 +15,11 @@ BASIS = (
     " bandwidth and operations over peak where not"
 )
 
+_QUICK = (
+    "estimate, not measured, and without the compiler's cycles (--quick): bytes over bandwidth and operations over a"
+    " share of the peak"
+)
+
 
 def seconds(value: float) -> str:
     """A time with a fitting unit."""
@@ -70,7 +75,7 @@ def _memory(profile: Profile) -> Iterator[str]:
 def _time(profile: Profile) -> Iterator[str]:
     time, attribution = profile["time"], profile["attribution"]
     yield f"time     {seconds(time['seconds'])} a step, between {seconds(time['low'])} and {seconds(time['high'])}"
-    yield f"         {BASIS};"
+    yield f"         {_QUICK if profile['scheduled_only'] else BASIS};"
     yield "         lower end: every operator at its roofline; upper end: the window model as it is"
     flops = f"{time['model_flops']:.4g} operations in the program's matrix products"
     if abs(time["compiled_flops"] / max(time["model_flops"], 1.0) - 1) > 0.005:

@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -26,6 +27,11 @@ HLO_FILE = "program.hlo.gz"
 _RESULT = "result.json"
 _POLL = 0.25
 _TELL = 5.0
+
+_LAST_DUMP = "*.after_optimizations_after_buffer_assignment.txt"
+_ASSIGNMENT = "*.after_optimizations-buffer-assignment.txt"
+_ALLOCATION = re.compile(r"^allocation \d+: size (\d+), (.*)$", re.MULTILINE)
+_SCHEDULED = "scheduled"
 
 OK, OUT_OF_MEMORY, FAILED, TIME_LIMIT, MEMORY_LIMIT = "ok", "out-of-memory", "failed", "time-limit", "memory-limit"
 
@@ -57,6 +63,7 @@ class Compiled:
         host_memory: Bytes the child held at most.
         hlo: The optimised program; that before code generation where it did not fit; empty without one.
         cached: It comes from the disk.
+        scheduled_only: The compiler was stopped when memory and schedule were settled, before it generated code.
     """
 
     outcome: str
@@ -66,6 +73,16 @@ class Compiled:
     host_memory: int = 0
     hlo: str = ""
     cached: bool = False
+    scheduled_only: bool = False
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a child is ended: after seconds, at bytes, or as soon as the program is scheduled."""
+
+    seconds: float
+    memory: int
+    scheduled_only: bool
 
 
 def versions() -> dict[str, str]:
@@ -79,9 +96,10 @@ def versions() -> dict[str, str]:
     return found
 
 
-def key(program: Program, target: Target) -> str:
+def key(program: Program, target: Target, scheduled_only: bool = False) -> str:
     """Returns the name of a compilation on the disk: the same program, target, options and versions share it."""
-    about = [FORMAT, sorted(program.donated.items()), sorted(program.options.items()), target.compiler_name, versions()]
+    how = [FORMAT, "scheduled"] if scheduled_only else [FORMAT]
+    about = [*how, sorted(program.donated.items()), sorted(program.options.items()), target.compiler_name, versions()]
     digest = hashlib.sha256(json.dumps(about).encode())
     digest.update(program.text.encode())
     return digest.hexdigest()[:32]
@@ -95,6 +113,7 @@ def compile_program(
     time_limit: float = 3600.0,
     memory_limit: int = 8 * 2**30,
     fresh: bool = False,
+    scheduled_only: bool = False,
     on_progress: Callable[[str], None] | None = None,
 ) -> Compiled:
     """Compiles for one device of a target.
@@ -106,15 +125,19 @@ def compile_program(
         time_limit: Seconds after which it is given up.
         memory_limit: Bytes the child may hold.
         fresh: Compile anew even where there is a result.
+        scheduled_only: Stop when memory and schedule are settled: a twentieth of the time or so, but without
+            the compiler's cycles. A whole compilation in the cache serves too.
         on_progress: Called with what is being done, every few seconds.
     """
-    place = cache / key(program, target)
-    if not fresh and (place / _RESULT).is_file():
-        return _read(place, cached=True)
+    whole, place = cache / key(program, target), cache / key(program, target, scheduled_only)
+    for known in () if fresh else (whole, place):
+        if (known / _RESULT).is_file():
+            return _read(known, cached=True)
     cache.mkdir(parents=True, exist_ok=True, mode=0o700)
     scratch = Path(tempfile.mkdtemp(prefix="compiling-", dir=cache))
+    limits = Limits(time_limit, memory_limit, scheduled_only)
     try:
-        result = _in_child(program, target, scratch, time_limit, memory_limit, on_progress or (lambda _: None))
+        result = _in_child(program, target, scratch, limits, on_progress or (lambda _: None))
         # A limit is this machine's and may be another next time.
         if result.outcome in (OK, OUT_OF_MEMORY):
             _keep(result, place, scratch)
@@ -155,9 +178,7 @@ def _environment(dumps: Path) -> dict[str, str]:
     }
 
 
-def _in_child(
-    program: Program, target: Target, scratch: Path, time_limit: float, memory_limit: int, tell: Callable[[str], None]
-) -> Compiled:
+def _in_child(program: Program, target: Target, scratch: Path, limits: Limits, tell: Callable[[str], None]) -> Compiled:
     dumps, answer = scratch / "dumps", scratch / "answer.json"
     dumps.mkdir()
     (scratch / "program.mlir").write_text(program.text)
@@ -181,14 +202,18 @@ def _in_child(
             cwd=scratch,
             start_new_session=True,
         )
+        began = time.monotonic()
         try:
-            stopped, highest = _watch(child, dumps, time_limit, memory_limit, tell)
+            stopped, highest = _watch(child, dumps, limits, tell)
         finally:
             if child.poll() is None:
                 os.killpg(child.pid, signal.SIGKILL)
                 child.wait()
+    if stopped == _SCHEDULED:
+        return _scheduled(dumps, time.monotonic() - began, highest)
     if stopped:
-        return Compiled(stopped, f"given up after {time_limit:.0f} s" if stopped == TIME_LIMIT else "", {}, 0, highest)
+        message = f"given up after {limits.seconds:.0f} s" if stopped == TIME_LIMIT else "it took too much memory"
+        return Compiled(stopped, message, {}, 0, highest)
     return _answer(answer, scratch, dumps, log, highest, child.returncode)
 
 
@@ -199,27 +224,53 @@ def _resident(pid: int) -> int:
         return 0
 
 
-def _watch(
-    child: subprocess.Popen[bytes], dumps: Path, time_limit: float, memory_limit: int, tell: Callable[[str], None]
-) -> tuple[str, int]:
+def _watch(child: subprocess.Popen[bytes], dumps: Path, limits: Limits, tell: Callable[[str], None]) -> tuple[str, int]:
     began = told = time.monotonic()
     highest = 0
     while child.poll() is None:
         now = time.monotonic()
         highest = max(highest, _resident(child.pid))
-        if now - began > time_limit:
+        if now - began > limits.seconds:
             return TIME_LIMIT, highest
-        if highest > memory_limit:
+        if highest > limits.memory:
             return MEMORY_LIMIT, highest
+        if limits.scheduled_only and _is_scheduled(dumps):
+            return _SCHEDULED, highest
         if now - told >= _TELL:
             told = now
-            what = "generating code" if any(dumps.glob("*.after_optimizations.txt")) else "optimising"
+            what = "generating code" if _is_scheduled(dumps) else "optimising"
             tell(f"{what}, {now - began:.0f} s, {highest / 2**30:.1f} GiB")
         try:
             child.wait(_POLL)
         except subprocess.TimeoutExpired:
             continue
     return "", highest
+
+
+def _is_scheduled(dumps: Path) -> bool:
+    """Says whether the last dump before code generation is there and whole."""
+    for path in dumps.glob(_LAST_DUMP):
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - 8))
+            return file.read().rstrip().endswith(b"}")
+    return False
+
+
+def _scheduled(dumps: Path, seconds: float, highest: int) -> Compiled:
+    text = next(dumps.glob(_ASSIGNMENT)).read_text(errors="replace")
+    hlo = next(dumps.glob(_LAST_DUMP)).read_text(errors="replace")
+    return Compiled(OK, "", assigned(text), seconds, highest, hlo, scheduled_only=True)
+
+
+def assigned(text: str) -> dict[str, int]:
+    """Returns the bytes of HBM by kind from the compiler's dump of its buffer assignment."""
+    found = dict.fromkeys(("argument", "output", "alias", "temp", "code"), 0)
+    for size, about in _ALLOCATION.findall(text):
+        if "color" in about or "thread-local" in about:
+            continue
+        kind = "argument" if "parameter" in about else "temp" if "preallocated-temp" in about else "output"
+        found[kind] += int(size)
+    return found
 
 
 def _answer(answer: Path, scratch: Path, dumps: Path, log: Path, highest: int, code: int) -> Compiled:

@@ -129,6 +129,7 @@ class Profiler:
             "outcome": self.compiled.outcome,
             "message": self.compiled.message,
             "fits": fits if self.compiled.outcome in (OK, OUT_OF_MEMORY) else None,
+            "scheduled_only": self.compiled.scheduled_only,
             "compile_seconds": round(self.compiled.seconds, 2),
             "host_memory": self.compiled.host_memory,
             "memory": self._memory(),

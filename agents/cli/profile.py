@@ -23,6 +23,7 @@ _PANEL = "The profile"
 _TARGET = "TPU slice the step is compiled for, such as v6e-8; may be given several times. See: torchtpu-agent targets."
 _ENTRY = "The migrated program. Default: the entry of torchtpu.toml."
 _STEP = "Which optimizer step is recorded, from 1; the first also makes the optimizer's state."
+_QUICK = "Stop the compiler before it generates code: the same memory, a rougher time, in a fraction of the time."
 _COMPARE = "Compare two files that --json wrote, and do nothing else."
 _SIZE = "Memory the compiler may take on this machine, such as 8G."
 
@@ -44,6 +45,7 @@ def profile(
         typer.Option("--compare", metavar="BEFORE AFTER", help=_COMPARE, rich_help_panel=_PANEL, show_default=False),
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Use nothing from the cache.", rich_help_panel=_PANEL)] = False,
+    quick: Annotated[bool, typer.Option("--quick", help=_QUICK, rich_help_panel=_PANEL)] = False,
     compile_timeout: Annotated[
         float,
         typer.Option(
@@ -105,6 +107,7 @@ def profile(
         compile_timeout=compile_timeout,
         compile_memory=sized(compile_memory) or 0,
         fresh=fresh,
+        quick=quick,
     )
     out = console(stderr=True)
 

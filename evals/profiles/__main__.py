@@ -21,13 +21,13 @@ TARGETS = ("v5e", "v6e", "tpu7x-2")
 _NAME = "profiles"
 
 
-def _record(model: Model, target: str, folder: Path, state: Path, fresh: bool) -> dict[str, Any]:
+def _record(model: Model, target: str, folder: Path, state: Path, fresh: bool, quick: bool) -> dict[str, Any]:
     """Profile one model for one target."""
     copy = folder.parent / f"{folder.name}-work"
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(folder, copy, symlinks=True)
     request = profiler.ProfileRequest(
-        command=parse(model.command), cwd=copy, original=folder, target=target, state=state, fresh=fresh
+        command=parse(model.command), cwd=copy, original=folder, target=target, state=state, fresh=fresh, quick=quick
     )
     output = profiler.profile(request, lambda said: print(f"{model.name} {target}: {said}", flush=True))
     found = output.profile
@@ -43,6 +43,7 @@ def _record(model: Model, target: str, folder: Path, state: Path, fresh: bool) -
         "recorded_flops": time.get("model_flops"),
         "analytic_flops": model.flops,
         "convention": model.convention,
+        "scheduled_only": found["scheduled_only"],
         "peak": memory["peak"],
         "limit": memory["limit"],
         "to_user_lines": (found["attribution"] or {}).get("to_user_lines"),
@@ -80,6 +81,7 @@ def main() -> None:
     parser.add_argument("--source-dir", type=Path, help="folder with checkouts by the repository's name")
     parser.add_argument("--state", type=Path, help="folder of the caches; default: the state directory's")
     parser.add_argument("--fresh", action="store_true", help="use nothing from the cache")
+    parser.add_argument("--quick", action="store_true", help="stop the compiler before it generates code")
     parser.add_argument("--publish", action="store_true", help="write evals/results/profiles")
     args = parser.parse_args()
     state = args.state or home() / "profiles"
@@ -91,7 +93,7 @@ def main() -> None:
             folder = Path(scratch) / model.name
             model.lay_out(folder, args.source_dir)
             for target in args.target or TARGETS:
-                record = _record(model, target, folder, state, args.fresh) | _about(state)
+                record = _record(model, target, folder, state, args.fresh, args.quick) | _about(state)
                 records[model.name, target] = record
                 print(json.dumps({k: v for k, v in record.items() if k not in ("versions", "largest", "lines")}))
                 if args.publish:

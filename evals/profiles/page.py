@@ -11,6 +11,7 @@ _HEAD = """# Profiles for TPUs that are not there
 Made by `python -m evals.profiles --publish`. Nothing here was measured on a TPU. Whether a step fits, and its
 memory, is the account of Google's compiler. Step times are estimates by the model of `docs/profile.md`; the
 lower end of the range takes every operator at its roofline, the upper end the compiler's window model as it is.
+`quick`: the compiler was stopped before it generated code, so memory is settled and the time is without its cycles.
 `tpu7x-2` is one chip, of which a program sees one of two cores: peak and memory are those of the core.
 
 | model | target | fits | HBM | step, estimated | range | MFU | operations / arithmetic | on a line | compile | host |
@@ -20,7 +21,8 @@ lower end of the range takes every operator at its roofline, the upper end the c
 
 def _row(record: dict[str, Any]) -> str:
     fits = {"ok": "yes", "out-of-memory": "no"}.get(record["outcome"], f"not known: {record['outcome']}")
-    shown = [record["model"], record["target"], fits]
+    how = ", quick" if record["scheduled_only"] else ""
+    shown = [record["model"], record["target"], f"{fits}{how}"]
     if record["outcome"] == "ok":
         recorded = record["recorded_flops"] / record["analytic_flops"]
         compiled = record["compiled_flops"] / record["analytic_flops"]

@@ -87,3 +87,25 @@ def instruction_flops(instruction: Instruction, module: Module, seen: tuple[str,
             inner = module.computations.get(name, [])
             total += sum(instruction_flops(one, module, (*seen, name)) for one in inner)
     return total
+
+
+_MOVES = frozenset(
+    "parameter constant bitcast broadcast reshape transpose copy tuple get-tuple-element iota slice pad convolution"
+    " dot concatenate fusion bitcast-convert".split()
+)
+_SLOW = frozenset("exponential log log-plus-one tanh sqrt rsqrt cbrt divide power sine cosine logistic erf".split())
+_SLOW_WEIGHT = 6.0
+
+
+def vector_operations(instruction: Instruction, module: Module, seen: tuple[str, ...] = ()) -> float:
+    """Element-wise operations of an instruction and all it calls; a transcendental one counts for several."""
+    total = 0.0
+    if instruction.opcode not in _MOVES:
+        sizes = [shape.elements for shape in instruction.shapes]
+        if instruction.opcode.startswith("reduce"):
+            sizes += [shape.elements for name in instruction.operands for shape in module.by_name[name].shapes]
+        total = max(sizes, default=0) * (_SLOW_WEIGHT if instruction.opcode in _SLOW else 1.0)
+    for name in instruction.called if instruction.opcode == "fusion" else ():
+        if name not in seen:
+            total += sum(vector_operations(one, module, (*seen, name)) for one in module.computations.get(name, []))
+    return total

@@ -18,6 +18,7 @@ _OP_NAME = re.compile(r'op_name="([^"]*)"')
 _CALLED = re.compile(r"(?:calls|to_apply|body|condition|called_computations)=\{?%?([\w.<>-]+)")
 _BODY, _CONDITION = re.compile(r"body=%?([\w.<>-]+)"), re.compile(r"condition=%?([\w.<>-]+)")
 _CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
+_UNKNOWN = 2**62
 _TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"\}')
 _TARGET = re.compile(r'custom_call_target="([^"]+)"')
 _TABLE_ROW = re.compile(r'(\d+) (?:"(.*)"|\{(.*)\})$')
@@ -50,7 +51,9 @@ class Instruction:
     @cached_property
     def cycles(self) -> int | None:
         """Cycles by the compiler's window model, where it has some."""
-        return self._number(_CYCLES)
+        cycles = self._number(_CYCLES)
+        # The largest number says that nothing was estimated.
+        return cycles if cycles is not None and cycles < _UNKNOWN else None
 
     @cached_property
     def frame(self) -> int | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from torchtpu.hlo.flops import instruction_flops
+from torchtpu.hlo.flops import instruction_flops, vector_operations
 from torchtpu.hlo.parse import Instruction, Module
 from torchtpu.hlo.shapes import HBM, Shape
 from torchtpu.targets import Generation
@@ -31,6 +31,7 @@ class Model:
         loop_scale: The same for fusions without one.
         kernel_efficiency: Share of the peak a hand-written kernel reaches on full matrix units.
         plain_efficiency: Share of the peak of a product the window model says nothing of.
+        vector_rate: Element-wise operations a cycle where it says nothing.
         worst_memory_efficiency: For the upper time.
         worst_kernel_efficiency: For the upper time.
         overhead: Seconds an instruction takes at least.
@@ -40,7 +41,8 @@ class Model:
     matmul_scale: float = 0.78
     loop_scale: float = 0.45
     kernel_efficiency: float = 0.6
-    plain_efficiency: float = 0.6
+    plain_efficiency: float = 0.55
+    vector_rate: float = 1450.0
     worst_memory_efficiency: float = 0.6
     worst_kernel_efficiency: float = 0.25
     overhead: float = 1e-6
@@ -140,6 +142,9 @@ def cost(
     moved, padding = _traffic([*_read(one, module), *one.shapes])
     memory = moved / bandwidth
     core, worst, source, bound = _core_time(one, flops, peak * fill, clock, kernel_flops > 0, model)
+    if source == "model" and not flops:
+        vector = vector_operations(one, module) / model.vector_rate / clock
+        core, worst, bound = max(core, vector), max(worst, vector / model.loop_scale), _slower(core, vector, bound)
     slowest = max(memory / model.memory_efficiency, core, model.overhead)
     if slowest == model.overhead:
         bound = "overhead"
@@ -147,6 +152,10 @@ def cost(
         bound, source = "memory", "model"
     high = max(memory / model.worst_memory_efficiency, worst, slowest)
     return Cost(flops, moved, padding, one.cycles, slowest, max(flops / peak, memory), high, bound, source)
+
+
+def _slower(core: float, vector: float, bound: str) -> str:
+    return "vector" if vector > core else bound
 
 
 def _source_bytes(one: Instruction, module: Module) -> float:
