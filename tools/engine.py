@@ -6,9 +6,10 @@ import gc
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 
+from tools.bound import binds
 from tools.edits import Edit, Fix, apply, choose
 from tools.findings import Finding, Grade, Replacement, Skipped
 from tools.module import Module
@@ -23,6 +24,7 @@ from tools.tidy import without_orphans
 MAX_PASSES = 40
 """Passes after which a rule whose fixes keep changing a file is taken to be faulty."""
 
+_UNBOUND = "torch is not, or not always, imported where the fix would be evaluated"
 _NOQA = re.compile(r"#\s*noqa\s*:\s*([A-Z]+[0-9]+(?:[,\s]+[A-Z]+[0-9]+)*)", re.IGNORECASE)
 _CODE = re.compile(r"[A-Z]+[0-9]+")
 _PYTHON_SCRIPT = re.compile(rb"#![^\n]*\bpython[0-9.]*\b")
@@ -117,7 +119,8 @@ def examine(path: str, data: bytes, project: Project, rules: Sequence[Rule], *, 
 def _found(rule: Rule, source: SourceFile, module: Module | None, project: Project) -> Iterator[Match]:
     if isinstance(rule, PythonRule):
         assert module is not None
-        yield from rule.check(module)
+        for match in rule.check(module):
+            yield match if match.fix is None or binds(module, match.fix) else replace(match, fix=None, note=_UNBOUND)
     elif isinstance(rule, TextRule):
         yield from (rule.judge(match, source, project) for match in rule.check(source))
 

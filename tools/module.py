@@ -109,7 +109,10 @@ class Module:
     @cached_property
     def names(self) -> Names:
         """The module's import bindings and simple aliases."""
-        return Names([*self.nodes(ast.Import), *self.nodes(ast.ImportFrom), *self.nodes(ast.Assign)])
+        imports = [*self.nodes(ast.Import), *self.nodes(ast.ImportFrom)]
+        inner = {s for s in imports if any(isinstance(h, (*_FUNCTIONS, ast.ClassDef)) for h in self.ancestors(s))}
+        unreal = {s for s in imports if any(is_for_checkers(h) for h in self.ancestors(s))}
+        return Names([*imports, *self.nodes(ast.Assign)], inner, unreal)
 
     # --- position and text -------------------------------------------------------------------------------------
 
@@ -235,6 +238,14 @@ def _parse_carved(source: SourceFile, interest: Interest) -> ast.Module:
         return parse(source, carve(source.text, source.starts, interest.lines, interest.classes, interest.strings))
     except Unreadable:
         return parse(source)
+
+
+def is_for_checkers(holder: ast.AST) -> bool:
+    """Whether it is an ``if TYPE_CHECKING:``, under which nothing runs."""
+    test = holder.test if isinstance(holder, ast.If) else None
+    return (isinstance(test, ast.Name) and test.id == "TYPE_CHECKING") or (
+        isinstance(test, ast.Attribute) and test.attr == "TYPE_CHECKING"
+    )
 
 
 def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> frozenset[str]:

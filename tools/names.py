@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 
 class Names:
@@ -14,37 +14,28 @@ class Names:
 
     Args:
         statements: import statements and simple assignments, in any order.
+        inner: those of the imports that stand in a function or class, and bind nothing for the whole module.
+        unreal: those that are for type checkers alone, and bind nothing at all.
     """
 
-    def __init__(self, statements: Iterable[ast.stmt]) -> None:
+    def __init__(
+        self, statements: Iterable[ast.stmt], inner: Collection[ast.stmt] = (), unreal: Collection[ast.stmt] = ()
+    ) -> None:
         self._bound: dict[str, str] = {}
+        self._outer: dict[str, str] = {}
+        self._inner: dict[str, str] = {}
+        self._aliases: dict[str, str] = {}
         assignments: list[ast.Assign] = []
         for statement in statements:
-            if isinstance(statement, ast.Import):
-                self._import(statement)
-            elif isinstance(statement, ast.ImportFrom):
-                self._import_from(statement)
+            if isinstance(statement, ast.Import | ast.ImportFrom):
+                bound = imported(statement)
+                self._bound |= bound
+                if statement not in unreal:
+                    (self._inner if statement in inner else self._outer).update(bound)
             elif isinstance(statement, ast.Assign):
                 assignments.append(statement)
         for assignment in assignments:
             self._alias(assignment)
-
-    def _import(self, statement: ast.Import) -> None:
-        for alias in statement.names:
-            if alias.asname:
-                self._bound[alias.asname] = alias.name
-            else:
-                head = alias.name.partition(".")[0]
-                self._bound[head] = head
-
-    def _import_from(self, statement: ast.ImportFrom) -> None:
-        module = "." * statement.level + (statement.module or "")
-        for alias in statement.names:
-            if alias.name == "*":
-                continue
-            # `from .common import torch` hands on the same package under the same name.
-            known = alias.name in ("torch", "torch_xla") and not module.startswith(alias.name)
-            self._bound[alias.asname or alias.name] = alias.name if known else f"{module}.{alias.name}"
 
     def _alias(self, statement: ast.Assign) -> None:
         if len(statement.targets) == 1 and isinstance(target := statement.targets[0], ast.Name):
@@ -54,7 +45,7 @@ class Names:
                 and value.startswith("torch.")
                 and isinstance(statement.value, ast.Attribute | ast.Name | ast.Call)
             ):
-                self._bound.setdefault(target.id, value)
+                self._aliases[target.id] = self._bound.setdefault(target.id, value)
 
     def qualify(self, node: ast.expr, hidden: frozenset[str] = frozenset()) -> str | None:
         """The dotted name an expression stands for, such as ``torch.cuda.is_available``, or None.
@@ -73,15 +64,36 @@ class Names:
         return None
 
     def spelling(self, dotted: str) -> str | None:
-        """How this file can write ``dotted``: through the longest binding that is a prefix of it, or None."""
-        best: tuple[int, str] | None = None
-        for name, value in self._bound.items():
-            if dotted == value or dotted.startswith(value + "."):
-                written = name + dotted[len(value) :]
-                if best is None or len(value) > best[0]:
-                    best = (len(value), written)
-        return best[1] if best else None
+        """How this file can write ``dotted``: through the longest binding that is a prefix of it, or None.
+
+        An import that holds for the whole module is preferred to one of a function, and that to an assigned alias.
+        """
+        for bound in (self._outer, self._inner, self._aliases):
+            best: tuple[int, str] | None = None
+            for name, value in bound.items():
+                if dotted == value or dotted.startswith(value + "."):
+                    written = name + dotted[len(value) :]
+                    if best is None or len(value) > best[0]:
+                        best = (len(value), written)
+            if best:
+                return best[1]
+        return None
 
     def binds(self, dotted: str) -> bool:
         """Whether some name of the file stands for exactly ``dotted``."""
         return dotted in self._bound.values()
+
+
+def imported(statement: ast.Import | ast.ImportFrom) -> dict[str, str]:
+    """The names that an import binds, and what each stands for."""
+    if isinstance(statement, ast.Import):
+        heads = ((alias.asname, alias.name, alias.name.partition(".")[0]) for alias in statement.names)
+        return dict((asname, name) if asname else (head, head) for asname, name, head in heads)
+    module = "." * statement.level + (statement.module or "")
+    bound = {}
+    for alias in statement.names:
+        if alias.name != "*":
+            # `from .common import torch` hands on the same package under the same name.
+            known = alias.name in ("torch", "torch_xla") and not module.startswith(alias.name)
+            bound[alias.asname or alias.name] = alias.name if known else f"{module}.{alias.name}"
+    return bound

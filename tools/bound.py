@@ -1,0 +1,107 @@
+"""Whether the names that a fix writes are bound where its text will be evaluated."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from tools.edits import Edit, Fix
+from tools.module import Module, fact, is_for_checkers, parameters
+from tools.names import imported
+
+_Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+_FUNCTIONS: tuple[type[_Function], ...] = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_NAME = re.compile(r"(?<![\w.\"'])[A-Za-z_]\w*")
+_IMPORT = re.compile(r"^import (\w+)", re.MULTILINE)
+
+
+def binds(module: Module, fix: Fix) -> bool:
+    """Whether every name of torch in a fix's text stands for torch at that place.
+
+    What runs when the file is imported (module and class bodies, defaults, decorators) needs an import before it that
+    runs in any case; what runs later needs one that holds for the function.
+    """
+    known = _roots(module)
+    brought = {name: edit.start for edit in fix.edits for name in _IMPORT.findall(edit.replacement)}
+    for edit in fix.edits:
+        for name in set(_NAME.findall(_IMPORT.sub("", edit.replacement))) & (known.keys() | brought.keys()):
+            if brought.get(name, edit.start + 1) > edit.start and not _bound(module, name, edit):
+                return False
+    return True
+
+
+def _bound(module: Module, name: str, edit: Edit) -> bool:
+    around = _functions_around(module, edit)
+    for function in around:
+        if name in parameters(function):
+            return False
+        if any(name in imported(s) and function in module.ancestors(s) for s in _roots(module)[name]):
+            return True
+    statements = [s for s in _roots(module)[name] if not _inside(module, s)]
+    if around:
+        starts = [h for s in statements for h in module.ancestors(s) if _is_start(h)]
+        return bool(statements) and all(_holds(h, edit, module) for h in starts)
+    before = [s for s in statements if module.span(s)[1] <= edit.start]
+    return any(_certain(module, s, edit) for s in before) and not _unset(module, name, edit)
+
+
+@fact
+def _roots(module: Module) -> dict[str, list[ast.Import | ast.ImportFrom]]:
+    """The imports of torch and of its parts that run, by the name they bind."""
+    found: dict[str, list[ast.Import | ast.ImportFrom]] = {}
+    statements: list[ast.Import | ast.ImportFrom] = [*module.nodes(ast.Import), *module.nodes(ast.ImportFrom)]
+    for statement in statements:
+        if any(is_for_checkers(holder) for holder in module.ancestors(statement)):
+            continue
+        for name, value in imported(statement).items():
+            if value.partition(".")[0] == "torch":
+                found.setdefault(name, []).append(statement)
+    return found
+
+
+def _functions_around(module: Module, edit: Edit) -> list[_Function]:
+    """The functions whose bodies hold an edit, so that its text is evaluated when they are called."""
+    found: list[_Function] = []
+    for function in (n for kind in _FUNCTIONS for n in module.nodes(kind)):
+        body = function.body if isinstance(function.body, list) else [function.body]
+        if module.span(body[0])[0] <= edit.start and edit.end <= module.span(function)[1]:
+            found.append(function)
+    return sorted(found, key=module.span, reverse=True)
+
+
+def _inside(module: Module, statement: ast.stmt) -> bool:
+    return any(isinstance(holder, (*_FUNCTIONS, ast.ClassDef)) for holder in module.ancestors(statement))
+
+
+def _is_start(holder: ast.AST) -> bool:
+    """Whether it is ``if __name__ == "__main__":``."""
+    names = ast.walk(holder.test) if isinstance(holder, ast.If) else ()
+    return any(isinstance(name, ast.Name) and name.id == "__name__" for name in names)
+
+
+def _holds(holder: ast.AST, edit: Edit, module: Module) -> bool:
+    start, end = module.span(holder)
+    return start <= edit.start <= end
+
+
+def _certain(module: Module, statement: ast.stmt, edit: Edit) -> bool:
+    """Whether an import has run wherever the edit's text is evaluated after it, in straight order."""
+    for holder in module.ancestors(statement):
+        if isinstance(holder, ast.If | ast.For | ast.While) and not _holds(holder, edit, module):
+            return bool(isinstance(holder, ast.If) and isinstance(holder.test, ast.Constant) and holder.test.value)
+        if isinstance(holder, ast.Try) and not _holds(holder, edit, module):
+            if any(not _leaves(handler) for handler in holder.handlers):
+                return False
+    return True
+
+
+def _leaves(handler: ast.ExceptHandler) -> bool:
+    last = handler.body[-1]
+    text = ast.unparse(last)
+    return isinstance(last, ast.Raise) or "exit(" in text or "import torch" in text
+
+
+def _unset(module: Module, name: str, edit: Edit) -> bool:
+    """Whether the module itself puts something else under the name, such as None until somebody asks for it."""
+    assigned = re.compile(rf"^{name}\s*(:[^=\n]+)?=(?!=)", re.MULTILINE)
+    return any(match.start() < edit.start for match in assigned.finditer(module.source.text))
