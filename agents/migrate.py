@@ -5,6 +5,9 @@ intake -> assess -> plan -> patch -> run -> verify -> profile -> report
                       ^               |
                       +-- diagnose <--+   (bounded rounds; the last one goes on to verify)
 ```
+
+Where the user named a language model, it gets what is left after verify: verify -> assist -> run -> verify -> settle,
+which keeps its change or drops it.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from langsmith import tracing_context
 from agents import interrupts
 from agents.context import Context
 from agents.nodes.assess import assess
+from agents.nodes.assist import assist, settle
 from agents.nodes.diagnose import diagnose, goes_on
 from agents.nodes.intake import intake
 from agents.nodes.patch import patch
@@ -43,13 +47,15 @@ Graph = CompiledStateGraph[State, Context, State, State]
 def build() -> StateGraph[State, Context, State, State]:
     """The graph, not yet bound to a checkpointer."""
     graph = StateGraph(State, context_schema=Context)
-    for node in (intake, assess, plan, patch, run, diagnose, verify, profile, report):
+    for node in (intake, assess, plan, patch, run, diagnose, verify, assist, settle, profile, report):
         graph.add_node(node.__name__, _timed(node.__name__, node))
     for before, after in ((START, "intake"), ("intake", "assess"), ("assess", "plan"), ("plan", "patch"),
-                          ("patch", "run"), ("verify", "profile"), ("profile", "report"), ("report", END)):  # fmt: skip
+                          ("patch", "run"), ("settle", "profile"), ("profile", "report"), ("report", END)):  # fmt: skip
         graph.add_edge(before, after)
     graph.add_conditional_edges("run", _after_run, ["diagnose", "verify"])
     graph.add_conditional_edges("diagnose", _after_diagnose, ["plan", "verify"])
+    graph.add_conditional_edges("verify", _after_verify, ["assist", "settle", "profile"])
+    graph.add_conditional_edges("assist", _after_assist, ["run", "profile"])
     return graph
 
 
@@ -59,6 +65,18 @@ def _after_run(state: State) -> str:
 
 def _after_diagnose(state: State) -> str:
     return "plan" if goes_on(state) else "verify"
+
+
+def _after_verify(state: State, runtime: Runtime[Context]) -> str:
+    if state.assistance is not None:
+        return "settle"
+    asked = runtime.context.model is not None and not state.request.dry_run
+    return "assist" if asked else "profile"
+
+
+def _after_assist(state: State) -> str:
+    made = state.assistance
+    return "run" if made is not None and made.commits and not made.dropped else "profile"
 
 
 def _timed(name: str, node: Node) -> Any:

@@ -43,6 +43,8 @@ class Request(BaseModel):
     approve: bool = False
     verify: bool = Field(default=True, description="compare with the original: forward, gradients, trains, preserves")
     verify_steps: int | None = Field(default=None, description="optimizer steps of each run of the comparison")
+    model: str | None = Field(default=None, description="language model for what rules leave")
+    replay: str | None = Field(default=None, description="trajectory file whose model is played again")
 
 
 class Source(BaseModel):
@@ -196,6 +198,22 @@ class Verdict(BaseModel):
     problems: list[Problem] = Field(default=[], description="differences from the original, the first cause in front")
 
 
+class Assistance(BaseModel):
+    """What a language model did with what rules left, and what became of it."""
+
+    model: str
+    stop: str = Field(description="why its work ended")
+    said: str = Field(default="", description="its own account, which is no evidence")
+    base: str = Field(default="", description="commit it began from")
+    commits: list[Commit] = []
+    attempt: int = Field(default=1, description="attempt it was given")
+    kept: bool = Field(default=False, description="its change passed the same verification")
+    dropped: bool = False
+    reason: str = Field(default="", description="why it was dropped, or what went wrong")
+    trajectory: str = ""
+    before: list[Verdict] = Field(default=[], description="verdicts without its change")
+
+
 class Delivery(BaseModel):
     """What the user was given."""
 
@@ -226,6 +244,7 @@ class State(BaseModel):
     runs: list[RunRecord] = []
     diagnoses: list[Diagnosis] = []
     verdicts: list[Verdict] = []
+    assistance: Assistance | None = None
     delivery: Delivery | None = None
     durations: Annotated[dict[str, float], operator.or_] = {}
 
@@ -248,6 +267,6 @@ class State(BaseModel):
 
 MODELS: tuple[type, ...] = (
     Request, Source, Entry, Settings, Assessment, PlanItem, Plan, RunRecord, Owner, Diagnosis,
-    Result, Verdict, Figures, Problem, Delivery, Checkout, Commit,
+    Result, Verdict, Figures, Problem, Assistance, Delivery, Checkout, Commit,
 )  # fmt: skip
 """Everything that may appear in a checkpoint."""

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from agents.terminal import Terminal
 
 _MODE = "ask: ask before every change and run of the model; auto-safe: only before edits by hand; read-only: no change."
-_REPLAY = "Say again what a model said, from a trajectory file; no model is asked."
 _session = {"rich_help_panel": "The session"}
 
 
@@ -44,7 +43,7 @@ def chat(
     export: Annotated[
         str | None, typer.Option("--export", metavar="NAME", help="Print a session as Markdown.", **_session)
     ] = None,
-    replay: Annotated[Path | None, typer.Option("--replay", metavar="FILE", help=_REPLAY, **_session)] = None,
+    replay: options.Replay = None,
     entry: options.Entry = None,
     steps: options.StepsOrDefault = None,
     setup: options.Setup = None,

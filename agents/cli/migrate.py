@@ -26,9 +26,10 @@ from agents.cli.output import OutputError, echo, print_json
 from tools.errors import Exit, UserError
 
 if TYPE_CHECKING:
-    from agents.context import Context
+    from agents.context import Context, Helper
+    from agents.progress import Progress
     from agents.runs import RunFolder
-    from agents.state import Plan, State
+    from agents.state import Plan, Request, State
 
 
 @guarded
@@ -56,6 +57,8 @@ def migrate(
     yes: options.Yes = False,
     verify_steps: options.VerifySteps = None,
     no_verify: options.NoVerify = False,
+    model: options.ModelName = None,
+    replay: options.Replay = None,
     resume: options.Resume = None,
     json_output: options.Json = False,
     verbose: options.Verbose = False,
@@ -106,8 +109,38 @@ def migrate(
         approve=approve,
         verify=not no_verify,
         verify_steps=verify_steps,
+        model=None if replay else _model_name(model, source or ""),
+        replay=str(replay.absolute()) if replay else None,
     )
     return _work(runs.create(request, without_password(request.source)), json_output, verbose, yes, resumed=False)
+
+
+def _model_name(option: str | None, source: str) -> str | None:
+    """The model that is to get what rules leave; that it can be reached is checked now, not after half an hour."""
+    from agents.llm.settings import configured
+
+    here = Path(source).expanduser()
+    chosen = configured(option, here if here.is_dir() else None)
+    return chosen.model if chosen else None
+
+
+def _helper(request: Request, progress: Progress) -> Helper | None:
+    from agents.context import Helper
+    from agents.llm.budget import Budget
+    from agents.llm.client import Client
+    from agents.llm.settings import CONTEXT, configured
+    from agents.llm.trajectory import Replay, read
+
+    if request.replay:
+        record = read(Path(request.replay))
+        return Helper(record.model, f"(replayed from {request.replay})", Replay(record), Budget(), CONTEXT)
+    if request.model is None:
+        return None
+    source = Path(request.source)
+    chosen = configured(request.model, source if source.is_dir() else None)
+    assert chosen is not None
+    client = Client(chosen, note=progress.note)
+    return Helper(chosen.model, chosen.where, client, chosen.budget, chosen.context)
 
 
 def absolute(source: str) -> str:
@@ -158,7 +191,8 @@ def _hold(folder: RunFolder, as_json: bool, verbose: bool, yes: bool, resumed: b
     from agents.runs import is_damaged
 
     progress = Silent() if as_json else OnConsole(console(), verbose)
-    context = Context(folder=folder, progress=progress, verbose=verbose, assume_yes=yes)
+    helper = _helper(folder.request, progress)
+    context = Context(folder=folder, progress=progress, verbose=verbose, assume_yes=yes, model=helper)
     try:
         if folder.card.status == "finished":
             return _tell_again(folder, context, as_json)

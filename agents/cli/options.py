@@ -93,6 +93,8 @@ _MODEL = (
     "Language model for what rules and diagnosis do not cover; OPENAI_API_KEY or OPENAI_BASE_URL says where. auto: the"
     " one torchtpu.toml names. Default: TORCHTPU_MODEL, else none."
 )
+_REPLAY = "Do again what a model did, from its trajectory file; no model is asked."
+Replay = Annotated[Path | None, _migration("--replay", metavar="FILE", help=_REPLAY)]
 ModelName = Annotated[str | None, _migration("--model", metavar="NAME", help=_MODEL)]
 
 Json = Annotated[bool, _output("--json", help="Print one JSON document and nothing else.")]

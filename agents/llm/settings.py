@@ -12,6 +12,7 @@ from agents.settings import ModelTable, read
 from tools.errors import UserError
 
 AUTO = "auto"
+CONTEXT = 120_000
 
 
 class ModelSettings(BaseModel):
@@ -29,7 +30,7 @@ class ModelSettings(BaseModel):
     base_url: str | None = None
     api_key: SecretStr = SecretStr("")
     budget: Budget = Budget()
-    context: int = 120_000
+    context: int = CONTEXT
     timeout: float = 120.0
     retries: int = 4
 

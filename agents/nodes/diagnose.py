@@ -23,7 +23,8 @@ def diagnose(state: State, runtime: Runtime[Context]) -> dict[str, object]:
         context.progress.done("diagnose", f"{diagnosis.cause}\n{diagnosis.remedy}".strip())
     updates: dict[str, object] = {"diagnoses": [*state.diagnoses, *found]}
     # A failure that was met before was not removed by the last round: then it ends here.
-    if state.attempt < MOST_ATTEMPTS and not any(d.signature in known for d in found):
+    # After a model's work there is no other round: planning anew would take its commits away.
+    if state.assistance is None and state.attempt < MOST_ATTEMPTS and not any(d.signature in known for d in found):
         tried = _import_path(state, found, context) or _next_entry(state, found, context)
         if tried:
             updates |= tried | {"attempt": state.attempt + 1}

@@ -42,6 +42,7 @@ def make(state: State, delivery: Delivery, folder: RunFolder) -> Report:
         runs=state.runs,
         diagnoses=state.diagnoses,
         verdicts=state.verdicts,
+        assistance=state.assistance,
         delivery=delivery,
         device=device,
         versions=_versions(device),

@@ -11,7 +11,7 @@ from agents.wording import amount
 
 def render(report: Report) -> str:
     """The whole report as Markdown."""
-    parts = [*_head(report), *_stages(report), *_runs(report), *_diagnoses(report)]
+    parts = [*_head(report), *_stages(report), *_runs(report), *_diagnoses(report), *_assistance(report)]
     parts += [*_changes(report), *_left(report), *_next(report), *_facts(report)]
     return "\n".join(parts).rstrip() + "\n"
 
@@ -108,6 +108,25 @@ def _diagnoses(report: Report) -> Iterator[str]:
         if diagnosis.knowledge:
             rules = f"; found in the source by {', '.join(diagnosis.rules)}" if diagnosis.rules else ""
             yield f"  Known as `{diagnosis.knowledge}` ({diagnosis.confidence}){rules}."
+    yield ""
+
+
+def _assistance(report: Report) -> Iterator[str]:
+    made = report.assistance
+    if made is None:
+        return
+    yield "## The language model"
+    yield ""
+    became = "kept: it passed the same verification" if made.kept else "dropped" if made.dropped else "none to judge"
+    yield f"{_text(made.model)}; its work ended: {_text(made.stop)}; its change: {became}."
+    if made.reason:
+        yield f"Reason: {_text(made.reason)}"
+    yield ""
+    yield from (f"- `{commit.sha[:12]}` {_text(commit.title)} ({', '.join(commit.files)})" for commit in made.commits)
+    if made.said:
+        yield f"- its own account, which is no evidence: {_text(made.said)}"
+    if made.trajectory:
+        yield f"- everything it did: `{made.trajectory}`"
     yield ""
 
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agents.state import Assessment, Delivery, Diagnosis, Entry, RunRecord, Verdict
+from agents.state import Assessment, Assistance, Delivery, Diagnosis, Entry, RunRecord, Verdict
 
 VERSION: Literal["1"] = "1"
 
@@ -81,6 +81,7 @@ class Report(BaseModel):
     runs: list[RunRecord]
     diagnoses: list[Diagnosis]
     verdicts: list[Verdict]
+    assistance: Assistance | None = Field(default=None, description="the language model's part, where one was named")
     delivery: Delivery
     device: dict[str, Any] | None
     versions: dict[str, str]

@@ -22,9 +22,11 @@ class Bench:
         state: As in the migrate graph: source, settings, entries, runs, commits.
         context: The folder, and where progress is told.
         only_entries: Only commands the user gave may be run, since nothing keeps others from the machine.
+        runs: What files of runs begin with.
     """
 
-    def __init__(self, state: State, context: Context, *, only_entries: bool = False) -> None:
+    def __init__(self, state: State, context: Context, *, only_entries: bool = False, runs: str = "run") -> None:
+        self.runs = runs
         self.state = state
         self.context = context
         self.only_entries = only_entries

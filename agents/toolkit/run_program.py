@@ -26,7 +26,7 @@ def run_program(arguments: Input, bench: Bench) -> ToolResult:
     entry = entry_for(arguments.command, bench)
     bench.update(entries=[entry], attempt=bench.state.attempt + 1)
     prepare(bench.state, bench.context)
-    record = run_entry(entry, f"run-{bench.state.attempt}-1", bench.state, bench.context)
+    record = run_entry(entry, f"{bench.runs}-{bench.state.attempt}-1", bench.state, bench.context)
     found = [] if record.ended_well else [explain(record, bench.root)]
     bench.update(runs=[*bench.state.runs, record], diagnoses=[*bench.state.diagnoses, *found])
     bench.mark_run()
