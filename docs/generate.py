@@ -17,6 +17,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
 from agents.cli import app  # noqa: E402
+from tools import trace  # noqa: E402
 from tools.coverage import Answer, Row, answers, rows  # noqa: E402
 from tools.formats import scan_schema  # noqa: E402
 from tools.knowledge import entries  # noqa: E402
@@ -150,6 +151,7 @@ def pages() -> dict[str, str]:
         "rules.md": rules_page(),
         "cli.md": cli_page(),
         "schema/scan-v1.json": scan_schema(),
+        "schema/trace-v1.json": trace.schema(),
     }
 
 

@@ -10,7 +10,21 @@ from typing import Any
 import typer
 
 from agents import interrupts
-from agents.cli import chat, diagnose, doctor, knowledge, migrate, profile, rules, run, runs, scan, targets, verify
+from agents.cli import (
+    chat,
+    diagnose,
+    doctor,
+    knowledge,
+    migrate,
+    profile,
+    rules,
+    run,
+    runs,
+    scan,
+    targets,
+    trace,
+    verify,
+)
 from agents.cli.common import complain
 from agents.cli.output import OutputError, writing
 from tools.errors import Exit
@@ -50,6 +64,7 @@ app = typer.Typer(
 app.command("migrate")(migrate.migrate)
 app.command("verify")(verify.verify)
 app.command("run", context_settings={"allow_interspersed_args": False})(run.run)
+app.command("trace", context_settings={"allow_interspersed_args": False})(trace.trace)
 app.command("diagnose")(diagnose.diagnose)
 app.command("chat")(chat.chat)
 app.command("scan")(scan.scan)

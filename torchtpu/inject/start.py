@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable
 from types import ModuleType
 
-from torchtpu import kinds
+from torchtpu import kinds, trace
 from torchtpu.inject import children, failures, imports, loaded, processes, steps, warned, writer
 from torchtpu.lowering import capture
 from torchtpu.proof import start as proof
@@ -39,16 +39,25 @@ def _bring_up() -> None:
         writer.write("note", kind="device", message=error.message, remedy=error.remedy)
 
 
+def _traced(what: str) -> None:
+    if trace.FOLDER_VARIABLE in os.environ:
+        from torchtpu.tracing import start
+
+        getattr(start, what)()
+
+
 def _after_torch(torch: ModuleType) -> None:
     _guard("oracle", lambda: proof.alias(torch))
     if processes.role() != processes.PROGRAM:
         return
     _guard("recorder", lambda: proof.record(torch))
     _guard("capture of steps", lambda: capture.hook_steps(torch))
+    _guard("trace", lambda: _traced("hook"))
     _guard("step recorder", lambda: steps.install(torch))
     _guard("device", _bring_up)
     _guard("proof", lambda: proof.begin(torch))
     _guard("capture", lambda: capture.begin(torch))
+    _guard("trace", lambda: _traced("begin"))
 
 
 def _became_program() -> None:
