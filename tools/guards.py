@@ -32,7 +32,10 @@ def is_cuda_test(module: Module, test: ast.expr, *, flags: bool = True) -> bool:
         return _is_comparison(module, test)
     if isinstance(test, ast.Attribute) and (test.attr == "is_cuda" or module.qualify(test) == "torch.version.cuda"):
         return True
-    return flags and isinstance(test, ast.Name | ast.Attribute) and dotted(test) in cuda_flags(module)
+    name = dotted(test)
+    if name is not None and _CONSTANT.fullmatch(name.rpartition(".")[2]):
+        return True
+    return flags and name in cuda_flags(module)
 
 
 def _is_constant(node: ast.expr, value: bool) -> bool:
@@ -50,6 +53,7 @@ _NAMED = re.compile(
 _CUDA_FUNCTION = re.compile(
     r"(?i)cuda|_*(with|only|requires?|is|has|num|test)_?cuda(?![a-z])\w*|test_\w+_cuda|_*cuda_(device_)?(count|devices|version)"
 )
+_CONSTANT = re.compile(r"_?(IS|ON)_(CUDA|ROCM|HIP)(_[A-Z]+)?")
 _CUDA_CLASS = re.compile(r"CUDA|Cuda(?![a-z])")
 
 
@@ -164,9 +168,12 @@ CUDA_LIBRARIES = frozenset({"tensorrt", "tensorrt_llm", "torch_tensorrt", "pycud
 """Libraries without which the code around them has no purpose, and which exist for CUDA only."""
 
 
+_FOR_LIBRARY = re.compile(r"^_cuda_|(^|_)(trt|tensorrt)[_.]")
+
+
 def _with_cuda_library(module: Module, node: ast.AST) -> bool:
     """Whether the function or class around it, or the whole file, is written around a library for CUDA."""
-    if module.source.relative.rpartition("/")[2].startswith("_cuda_"):
+    if _FOR_LIBRARY.search(module.source.relative.rpartition("/")[2]):
         return True
     homes = _library_homes(module)
     return bool(homes) and (module.tree in homes or any(parent in homes for parent in module.ancestors(node)))
@@ -214,11 +221,11 @@ def only_cpu_or_cuda(test: ast.expr, outcome: bool = True) -> bool:
 def _guards(module: Module, parent: ast.AST, child: ast.AST) -> bool:
     if isinstance(parent, ast.If):
         if child in parent.body:
-            return is_cuda_test(module, parent.test) or only_cpu_or_cuda(parent.test) or _is_cpu_test(parent.test)
+            return _keeps(module, parent.test)
         return child in parent.orelse and _not_elsewhere(module, parent.test)
     if isinstance(parent, ast.IfExp):
         if child is parent.body:
-            return is_cuda_test(module, parent.test) or only_cpu_or_cuda(parent.test) or _is_cpu_test(parent.test)
+            return _keeps(module, parent.test)
         return child is parent.orelse and _not_elsewhere(module, parent.test)
     if isinstance(parent, ast.For) and child in parent.body:
         return _counts_cuda(module, parent.iter) or _asks_each(module, parent)
@@ -235,6 +242,18 @@ def _counts_cuda(module: Module, over: ast.expr) -> bool:
     """Whether a loop goes over ``range(torch.cuda.device_count())``, so that its body runs on CUDA alone."""
     call = over.args[0] if isinstance(over, ast.Call) and len(over.args) == 1 else None
     return isinstance(call, ast.Call) and module.qualify(call.func) == "torch.cuda.device_count"
+
+
+_OTHER_DEVICE = re.compile(
+    r"\b(is_(torch_)?(xla|npu|mlu|musa|sdaa|hpu|xpu|mps)_available|torch\.(backends\.)?(npu|mlu|musa|hpu|xpu|mps)\.is_available)\("
+)
+
+
+def _keeps(module: Module, test: ast.expr) -> bool:
+    """Whether what stands under a test stays: it is for CUDA, for the CPU, or for another vendor's device."""
+    if is_cuda_test(module, test) or only_cpu_or_cuda(test) or _is_cpu_test(test):
+        return True
+    return isinstance(test, ast.Call) and _OTHER_DEVICE.match(module.text(test)) is not None
 
 
 _ASKS_EACH = re.compile(r"\bcuda\.(get_device_(properties|capability|name)|mem_get_info)\(")

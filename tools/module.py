@@ -129,7 +129,10 @@ class Module:
         return self.source.text[start:end]
 
     def replace(self, node: ast.AST, replacement: str) -> Edit:
-        """An edit that puts ``replacement`` in the node's place."""
+        """An edit that puts ``replacement`` in the node's place; in an f-string its quotes are the ones still free there."""
+        for parent in self.ancestors(node):
+            if isinstance(parent, ast.JoinedStr):
+                replacement = _requoted(self.text(parent).lstrip("fFrRbBuU"), replacement)
         return Edit(*self.span(node), replacement)
 
     # --- structure -----------------------------------------------------------------------------------------------
@@ -202,6 +205,13 @@ def fact(find: Callable[[Module], Fact]) -> Callable[[Module], Fact]:
         return module.facts[find]  # type: ignore[return-value]
 
     return once
+
+
+def _requoted(literal: str, text: str) -> str:
+    """The text with the other quotes, where those of the string literal around it would end it."""
+    quote = literal[:3] if literal[:3] in ('"""', "'''") else literal[:1]
+    other = {'"': "'", "'": '"'}.get(quote, quote)
+    return text.replace(quote, other) if quote in text and other not in text else text
 
 
 def _children(node: ast.AST) -> list[ast.AST]:

@@ -135,6 +135,10 @@ def test_calls_that_ask_for_availability() -> None:
         ("try:\n    import tensorrt\nexcept ImportError:\n    tensorrt = None\nHERE.cuda()\n", False),
         ("if x.device.type == 'cpu':\n    f(HERE)  # cuda\n", True),
         ("if x.device.type == 'cpu':\n    pass\nelse:\n    f(HERE)  # cuda\n", False),
+        ("if is_torch_xla_available():\n    f(HERE)  # cuda\n", True),
+        ("if torch.backends.mps.is_available():\n    f(HERE)  # cuda\n", True),
+        ("if IS_CUDA_SYSTEM or IS_ROCM_SYSTEM:\n    HERE.cuda()\n", True),
+        ("if IS_CUDART:\n    HERE.cuda()\n", False),
         ("if is_cpu_half:\n    f(HERE)  # cuda\n", True),
     ],
 )

@@ -171,3 +171,18 @@ def test_keywords_and_strings() -> None:
     assert isinstance(found.value, ast.Name)
     assert keyword(call, "dtype") is None
     assert [string(call.args[0]), string(found.value), string(None)] == ["x", None, None]
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ('x = f"{a.cuda()}"\n', "b if c != 'cpu' else d"),
+        ("x = f'{a.cuda()}'\n", 'b if c != "cpu" else d'),
+        ('x = f"""{a.cuda()}"""\n', 'b if c != "cpu" else d'),
+        ("x = a.cuda()\n", 'b if c != "cpu" else d'),
+    ],
+)
+def test_a_replacement_leaves_the_quotes_of_its_f_string_alone(text: str, written: str) -> None:
+    seen = module(text, "cuda")
+    call = next(seen.nodes(ast.Call))
+    assert seen.replace(call, 'b if c != "cpu" else d').replacement == written

@@ -96,6 +96,8 @@ def _is_device(node: ast.expr) -> bool:
 
 _KERNELS = re.compile(r"(?i)triton|kernel|flash|xformers|sage|cudnn|cutlass|alert_not_deterministic|nccl|int8|fp8|bnb")
 
+_SOURCES = re.compile(r"(?i)triton|xformers|flash_?attn|cutlass")
+
 
 def _of_kernels(module: Module, test: ast.Compare) -> bool:
     """Whether the test, what it guards at once, or the function it is the answer of, is about kernels."""
@@ -107,7 +109,8 @@ def _of_kernels(module: Module, test: ast.Compare) -> bool:
             return child is parent.test and any(_KERNELS.search(text) for text in told)
         if isinstance(parent, ast.stmt):
             function = module.function(parent)
-            answers = isinstance(parent, ast.Return) and _KERNELS.search(getattr(function, "name", ""))
-            return bool(answers) or _KERNELS.search(module.text(parent)) is not None
+            if function is not None and _SOURCES.search(module.text(function)):
+                return True
+            return _KERNELS.search(module.text(parent)) is not None
         child = parent
     return False

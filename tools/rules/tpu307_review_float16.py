@@ -115,12 +115,14 @@ def _goes_to_numpy(module: Module, call: ast.Call) -> bool:
 _TO_FILE = re.compile(
     r"\b(torch\.(onnx\.)?export|onnx\.export|export\.export|convert_to_(coreml|onnx)|coremltools|coreai\w*)\b"
 )
+_EXPORTER = re.compile(r"(?i)(^|_)export(er|_|\.)|onnx|coreml|tflite|openvino")
 _FOR_BNB = re.compile(r"(?i)bnb|bitsandbytes|4bit|8bit")
 
 
 def _meant(module: Module, place: ast.AST) -> bool:
     """Whether float16 is what somebody else chose, or is for something that does not run on a TPU."""
-    if _FOR_BNB.search(module.source.relative.rpartition("/")[2]):
+    name = module.source.relative.rpartition("/")[2]
+    if _FOR_BNB.search(name) or _EXPORTER.search(name):
         return True
     child = place
     for parent in module.ancestors(place):

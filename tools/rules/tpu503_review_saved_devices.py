@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from tools.findings import Grade
@@ -10,13 +11,16 @@ from tools.guards import on_cuda_path
 from tools.module import Module
 from tools.rules.base import Invalid, Match, PythonRule
 
+_PLACED = re.compile(r"(?i)device|cuda|accelerat|\.to\(|Trainer|rank")
+"""What a file has that puts a model on a device, or gets one that may be on one."""
+
 
 class ReviewSavedDevices(PythonRule):
     """``torch.save(model.state_dict(), path)`` writes each tensor with the device it is on.
 
     A file saved from a TPU is tagged ``tpu:0``, and a plain PyTorch answers "don't know how to restore data location"
     unless it is given ``map_location="cpu"``. Copying to the CPU before saving avoids that; it is left to a person, because
-    optimizer states nest, and the reading side can do it too.
+    optimizer states nest, and the reading side can do it too. Scripts that put nothing on a device are left.
     """
 
     ID = "TPU503"
@@ -30,18 +34,21 @@ class ReviewSavedDevices(PythonRule):
     VALID = (
         "import torch\ntorch.save({k: v.cpu() for k, v in model.state_dict().items()}, path)\n",
         "import torch\ntorch.save(options, path)\n",
+        "import torch\nmodel = convert(path)\ntorch.save(model.state_dict(), path)\n",
         "import torch\ntorch.save(model.cpu().state_dict(), path)\n",
     )
     INVALID = (
-        Invalid("import torch\ntorch.save(model.state_dict(), path)\n", None),
-        Invalid("import torch\nstate = {'model': model.state_dict()}\ntorch.save(state, path)\n", None),
-        Invalid("import torch\ntorch.save({'model': model.state_dict(), 'epoch': 1}, path)\n", None),
+        Invalid("import torch\nmodel.to(device)\ntorch.save(model.state_dict(), path)\n", None),
+        Invalid("import torch\nmodel.cuda()\nstate = {'model': model.state_dict()}\ntorch.save(state, path)\n", None),
+        Invalid("import torch\nmodel.to(device)\ntorch.save({'model': model.state_dict(), 'epoch': 1}, path)\n", None),
     )
 
     def check(self, module: Module) -> Iterator[Match]:
         """Yields saves whose value holds a state dict that was not moved to the CPU."""
         note = 'load it with map_location="cpu", or save {name: value.cpu() for ... in state_dict().items()}'
         for call in module.calls("torch.save", "torch.serialization.save"):
+            if not _PLACED.search(module.source.text):
+                return
             if call.args and not on_cuda_path(module, call) and _holds_state(_value(module, call)):
                 yield Match(*module.span(call), note=note)
 

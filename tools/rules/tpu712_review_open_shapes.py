@@ -9,7 +9,8 @@ from tools.calls import spread
 from tools.findings import Grade
 from tools.guards import on_cuda_path
 from tools.module import Module, keyword
-from tools.rules.base import Invalid, Match, PythonRule
+from tools.refusals import is_test
+from tools.rules.base import Invalid, Match, PythonRule, Valid
 
 
 class ReviewOpenShapes(PythonRule):
@@ -18,7 +19,7 @@ class ReviewOpenShapes(PythonRule):
     At the second shape PyTorch marks the dimension as dynamic. TorchTPU 0.2.0 then takes its experimental path with padded
     sizes, which the simulated device cannot run at all ("Please set torch.compile(..., dynamic=False, ...)"); with
     ``dynamic=False`` each shape is compiled by itself. Where every batch has one shape nothing needs to be done, so this is
-    reported only.
+    reported only, and not in tests.
     """
 
     ID = "TPU712"
@@ -30,6 +31,7 @@ class ReviewOpenShapes(PythonRule):
     TRIGGERS = ("torch.compile",)
     COVERS = ("Q1", "Q5")
     VALID = (
+        Valid("import torch\nmodel = torch.compile(model)\n", "tests/test_model.py"),
         "import torch\nmodel = torch.compile(model, dynamic=False)\n",
         "import torch\nif torch.cuda.is_available():\n    model = torch.compile(model)\n",
         "import torch\nmodel = torch.compile(model, **options)\n",
@@ -46,7 +48,7 @@ class ReviewOpenShapes(PythonRule):
             parent = module.parent(use)
             call = parent if isinstance(parent, ast.Call) and parent.func is use else None
             decorates = isinstance(parent, ast.FunctionDef | ast.ClassDef) and use in parent.decorator_list
-            if on_cuda_path(module, use) or (call is None and not decorates):
+            if on_cuda_path(module, use) or (call is None and not decorates) or is_test(module.source.relative):
                 continue
             if call is None or not (spread(call) or keyword(call, "dynamic")):
                 yield Match(*module.span(call or use), note=note)

@@ -45,7 +45,7 @@ class KeepTiedWeights(PythonRule):
     so the tie (checked: one parameter, the same object); it is global, so that fix is graded unsafe, and it is set only
     with an accelerator that is not CUDA.
 
-    Weights that the blocks of one model lend those of another (``for a, b in zip(...)``) are copies and not ties. Not
+    Weights that one model lends another (``model.out.weight = loaded.out.weight``) are copies and not ties. Not
     covered: ties made by a library (``tie_weights`` of Transformers), or through ``setattr``.
     """
 
@@ -61,6 +61,7 @@ class KeepTiedWeights(PythonRule):
         "self.a.weight.data = self.b.weight.data\n",
         "import torch\nself.a.weight = torch.nn.Parameter(self.b.weight.clone())\n",
         "weight = self.b.weight\nself.weight = other.weight\n",
+        "model.out.weight = checkpoint.out.weight\n",
         "for a, b in zip(state.blocks, net.blocks):\n    b.lin.weight = a.dense.weight\n",
     )
     INVALID = (
@@ -98,7 +99,7 @@ class KeepTiedWeights(PythonRule):
         for statement in module.nodes(ast.Assign):
             if (
                 _pair(statement) is None
-                or not _one_model(module, statement)
+                or not _one_model(statement)
                 or getattr(module.function(statement), "name", "") == "_apply"
             ):
                 continue
@@ -124,21 +125,12 @@ def _ties(target: str, source: str) -> bool:
     return all(len(parts) >= 3 and parts[-1] in ("weight", "bias") for parts in both) and target != source
 
 
-def _one_model(module: Module, statement: ast.Assign) -> bool:
-    """Whether both names may be parts of one model: a weight that another model lends in a loop over both is copied."""
+def _one_model(statement: ast.Assign) -> bool:
+    """Whether both names may be parts of one model; a weight that another model lends is copied."""
     pair = _pair(statement)
     assert pair is not None
     roots = {name.partition(".")[0] for name in pair}
-    if len(roots) < 2:
-        return True
-    loops = (p for p in module.ancestors(statement) if isinstance(p, ast.For))
-    return not any(
-        isinstance(loop.target, ast.Tuple)
-        and roots <= {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
-        and isinstance(loop.iter, ast.Call)
-        and dotted(loop.iter.func) == "zip"
-        for loop in loops
-    )
+    return len(roots) < 2 or "self" in roots
 
 
 def _own_class(module: Module, statement: ast.Assign) -> ast.ClassDef | None:

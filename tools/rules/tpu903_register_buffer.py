@@ -47,6 +47,7 @@ class RegisterBuffer(PythonRule):
         "        self.w = torch.nn.Parameter(torch.ones(2))\n",
         "import torch\n\nclass M(torch.nn.Module):\n    def __init__(self):\n        self.mask = torch.ones(2)\n\n"
         "    def forward(self, x):\n        return x * self.mask.to(x.device)\n",
+        "import torch\n\nclass M(torch.nn.Module):\n    def __init__(self):\n        self.mask = torch.Tensor()\n",
         "import torch\n\nclass Data:\n    def __init__(self):\n        self.x = torch.ones(2)\n",
         "import torch\n\nclass M(torch.nn.Module):\n    def __init__(self):\n        self.rates = torch.linspace(0, 1, 4).tolist()\n",
     )
@@ -86,6 +87,8 @@ def _makes_tensor(module: Module, value: ast.expr) -> bool:
         if keyword(value, "device") is not None:
             return False
         if module.qualify(value.func) in _FACTORIES:
+            if not value.args and not value.keywords:
+                return False
             inner = value.args[0] if value.args else None
             return not isinstance(inner, ast.Call) or keyword(inner, "device") is None
         if not isinstance(value.func, ast.Attribute) or value.func.attr not in _SHAPERS:

@@ -31,6 +31,8 @@ class GuardXformersSwitch(PythonRule):
     VALID = (
         "import torch\nif torch.cuda.is_available():\n    pipe.enable_xformers_memory_efficient_attention()\n",
         "class P:\n    def enable_xformers_memory_efficient_attention(self):\n        pass\n",
+        "class P:\n    def set_use_memory_efficient_attention_xformers(self, valid):\n        def each(m):\n"
+        "            m.set_use_memory_efficient_attention_xformers(valid)\n",
         "class P:\n    def f(self):\n        super().enable_xformers_memory_efficient_attention()\n",
     )
     INVALID = (
@@ -45,6 +47,7 @@ class GuardXformersSwitch(PythonRule):
     def check(self, module: Module) -> Iterator[Match]:
         """Yields the calls of the switch."""
         calls = [c for c in module.nodes(ast.Call) if _is_switch(c) and not on_cuda_path(module, c)]
+        calls = [c for c in calls if not _hands_on(module, c)]
         fixes = guarded(module, [s for c in calls if (s := statement_of(module, c))])
         for call in calls:
             fix = fixes.get(module.statement(call))
@@ -56,3 +59,9 @@ def _is_switch(call: ast.Call) -> bool:
     if not isinstance(function, ast.Attribute) or function.attr not in _SWITCHES:
         return False
     return isinstance(function.value, ast.Name | ast.Attribute) and getattr(function.value, "id", "") != "self"
+
+
+def _hands_on(module: Module, call: ast.Call) -> bool:
+    """Whether the call stands in the switch of a class of the library itself, which hands it on to its parts."""
+    functions = (a for a in module.ancestors(call) if isinstance(a, ast.FunctionDef))
+    return any("xformers" in f.name or "mem_eff" in f.name for f in functions)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from tools.findings import Grade
 from tools.module import Module, string
 from tools.rules.base import Invalid, Match, PythonRule
+from tools.torch_xla import aside
 
 _VARIABLE = re.compile(
     r"XLA_(USE_BF16|DOWNCAST_BF16|DOWNCAST_FP16|USE_F16|USE_32BIT_LONG|USE_SPMD|NO_SPECIAL_SCALARS|IR_DEBUG|HLO_DEBUG"
@@ -48,7 +49,7 @@ class DropXlaEnvironment(PythonRule):
     def check(self, module: Module) -> Iterator[Match]:
         """Yields assignments to the variables."""
         for node in module.nodes(ast.Constant):
-            if _VARIABLE.fullmatch(string(node) or "") and _is_set(module, node):
+            if _VARIABLE.fullmatch(string(node) or "") and _is_set(module, node) and not aside(module, node):
                 yield Match(*module.span(node), note=_note(str(node.value)))
         for name in module.nodes(ast.keyword):
             if name.arg and _VARIABLE.fullmatch(name.arg):

@@ -38,6 +38,7 @@ class DetachKeptLoss(PythonRule):
         "for x in data:\n    loss = f(x)\n    total += loss\ntotal.backward()\n",
         "for x in data:\n    loss += part(x)\n    loss.backward(retain_graph=True)\n    kept.append(loss)\n",
         "for x in data:\n    loss.backward()\n    kept.append(x)\n",
+        "for x in data:\n    loss = f(x)\n    loss.backward()\n    loss = loss.detach().requires_grad_()\n    kept.append(loss)\n",
         "for x in data:\n    for part in parts(x):\n        loss += part_loss\n    loss.backward()\n",
     )
     INVALID = (
@@ -65,6 +66,8 @@ class DetachKeptLoss(PythonRule):
             yield from self._kept(module, loop, loss)
 
     def _kept(self, module: Module, loop: Loop, loss: str) -> Iterator[Match]:
+        if _detached(module, loop, loss):
+            return
         for statement in (n for s in loop.body for n in ast.walk(s)):
             if isinstance(statement, ast.AugAssign) and isinstance(statement.op, ast.Add):
                 value, more = statement.value, ".detach().float()"
@@ -82,3 +85,14 @@ class DetachKeptLoss(PythonRule):
 def _backwards(scope: ast.AST) -> list[ast.Call]:
     calls = (n for n in ast.walk(scope) if isinstance(n, ast.Call))
     return [c for c in calls if isinstance(c.func, ast.Attribute) and c.func.attr == "backward"]
+
+
+def _detached(module: Module, loop: Loop, loss: str) -> bool:
+    """Whether the loop gives the name a detached value itself."""
+    values = [
+        module.text(n.value)
+        for s in loop.body
+        for n in ast.walk(s)
+        if isinstance(n, ast.Assign) and loss in map(dotted, n.targets)
+    ]
+    return any(".detach()" in value or ".item()" in value for value in values)
