@@ -129,7 +129,7 @@ class Module:
         return self.source.text[start:end]
 
     def replace(self, node: ast.AST, replacement: str) -> Edit:
-        """An edit that puts ``replacement`` in the node's place; in an f-string its quotes are the ones still free there."""
+        """An edit that puts ``replacement`` in the node's place, in an f-string with the quotes that are free there."""
         for parent in self.ancestors(node):
             if isinstance(parent, ast.JoinedStr):
                 replacement = _requoted(self.text(parent).lstrip("fFrRbBuU"), replacement)
