@@ -22,7 +22,7 @@ from tools.commands import Command
 from tools.errors import Exit, UserError
 from torchtpu.targets import GENERATIONS, Target, UnknownTarget, describe, find
 
-FORMAT = 2
+FORMAT = 3
 GIB = 2**30
 _LARGE = 8 * 2**20
 _STEP, _PROGRAM, _ABOUT = "step.json.gz", "program.mlir.gz", "about.json"
@@ -138,6 +138,7 @@ def profile(request: ProfileRequest, tell: Tell = lambda _: None) -> ProfileOutp
     step = json.loads(gzip.decompress((place / _STEP).read_bytes()))
     text = gzip.decompress((place / _PROGRAM).read_bytes()).decode()
     about = json.loads((place / _ABOUT).read_text())
+    step["notes"] = [*step["notes"], *about["notes"]]
     program = compiler.Program(text, {int(argument): result for argument, result in about["donated"].items()})
     started = time.monotonic()
     compiled = compiler.compile_program(

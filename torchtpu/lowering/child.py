@@ -38,6 +38,7 @@ def main(step_path: str, folder: str) -> None:
         "inputs": lowered.inputs,
         "donated": {str(argument): result for argument, result in lowered.donated.items()},
         "results": lowered.results,
+        "notes": lowered.notes,
         "seconds": time.monotonic() - began,
     }
     (out / ABOUT_FILE).write_text(json.dumps(about))

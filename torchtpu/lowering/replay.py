@@ -49,6 +49,31 @@ def _operator(name: str) -> Any:
     return getattr(getattr(getattr(torch.ops, namespace), operator), overload)
 
 
+def _running(combine: Callable[[Any, Any], Any], neutral: float) -> Callable[..., Any]:
+    """A running sum or product by doubling: after n rounds, each element holds what the last 2^n come to."""
+
+    def run(x: Any, dim: int, *, dtype: Any = None) -> Any:
+        if dtype is not None or not x.is_floating_point():
+            x = x.to(dtype or torch.int64)
+        if x.dim() == 0:
+            return x.clone()
+        distance, size = 1, x.shape[dim]
+        while distance < size:
+            edge = torch.full_like(x.narrow(dim, 0, distance), neutral)
+            x = combine(x, torch.cat([edge, x.narrow(dim, 0, size - distance)], dim))
+            distance *= 2
+        return x
+
+    return run
+
+
+# TorchTPU lowers these to an operation that jaxlib cannot hand on to a compiler of another version.
+_SUBSTITUTES = {
+    "aten.cumsum.default": _running(torch.add, 0),
+    "aten.cumprod.default": _running(torch.mul, 1),
+}
+
+
 class Replay:
     """The recorded step's tensors while it is played again.
 
@@ -70,7 +95,7 @@ class Replay:
     def run(self, index: int) -> None:
         """Plays one operator."""
         entry = self.step["operators"][index]
-        operator = _operator(entry["op"])
+        operator = _SUBSTITUTES.get(entry["op"]) or _operator(entry["op"])
         arguments = [self._decoded(value) for value in entry["args"]]
         keywords = {name: self._decoded(value) for name, value in entry["kwargs"].items()}
         try:
@@ -217,4 +242,10 @@ def _lower(step: dict[str, Any], backend: Any) -> Lowered:
         inputs=inputs,
         donated={position: number for number, position in enumerate(changed)},
         results=len(results),
+        notes=_notes(step),
     )
+
+
+def _notes(step: dict[str, Any]) -> list[str]:
+    replaced = sorted({entry["op"] for entry in step["operators"]} & set(_SUBSTITUTES))
+    return [f"{name} is lowered as additions or products by doubling, not as TorchTPU's scan" for name in replaced]

@@ -57,6 +57,9 @@ class Memory:
             match = _INDEX.search(one.text)
             index = int(match[1]) if match else 0
             return operands[0][index : index + 1]
+        if one.opcode == "copy-start" and operands:
+            # Its tuple is the copy, the source, and a mark.
+            return ((one.name, 0), *operands[0][:1], (one.name, 2))
         if one.opcode in _SAME and operands:
             return operands[0][:1] if one.opcode == "copy-done" else operands[0]
         return tuple((one.name, index) for index in range(len(one.shapes)))
