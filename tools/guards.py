@@ -51,9 +51,11 @@ _NAMED = re.compile(
     r"_*(is|has|have)_(torch_|pytorch_)?cuda(_\w+)?|_*(use|using|with)_cuda|_*(torch_)?cuda_(is_)?(available|enabled|present)"
 )
 _CUDA_FUNCTION = re.compile(
-    r"(?i)cuda|_*(with|only|requires?|is|has|num|test)_?cuda(?![a-z])\w*|test_\w+_cuda|_*cuda_(device_)?(count|devices|version)"
+    r"(?i)cuda|_*(with|only|requires?|is|has|num|test)_?cuda(?![a-z])\w*|test_\w+_cuda|_*cuda_(device_)?(count|devices|version)|\w*nvidia\w*"
+    r"|_*is_(volta|turing|ampere|ada|hopper|blackwell)\w*"
 )
 _CONSTANT = re.compile(r"_?(IS|ON)_(CUDA|ROCM|HIP)(_[A-Z]+)?")
+_OTHER_CLASS = re.compile(r"XLA|Cuda\w*(Generator|Graph|Kernel)")
 _CUDA_CLASS = re.compile(r"CUDA|Cuda(?![a-z])")
 
 
@@ -164,11 +166,11 @@ def on_cuda_path(module: Module, node: ast.AST) -> bool:
     return stands_in(module, node)
 
 
-CUDA_LIBRARIES = frozenset({"tensorrt", "tensorrt_llm", "torch_tensorrt", "pycuda", "megatron"})
+CUDA_LIBRARIES = frozenset({"tensorrt", "tensorrt_llm", "torch_tensorrt", "pycuda", "megatron", "transformer_engine"})
 """Libraries without which the code around them has no purpose, and which exist for CUDA only."""
 
 
-_FOR_LIBRARY = re.compile(r"^_cuda_|(^|_)(trt|tensorrt)[_.]")
+_FOR_LIBRARY = re.compile(r"^_cuda_|(^|_)(trt|tensorrt|bnb|bitsandbytes|transformer_engine)[_.]")
 
 
 def _with_cuda_library(module: Module, node: ast.AST) -> bool:
@@ -197,10 +199,12 @@ def _library_homes(module: Module) -> frozenset[ast.AST]:
 def _named_for_cuda(holder: ast.AST) -> bool:
     """Whether it is a ``cuda`` method, a question about CUDA, a decorator for it, or one class of several.
 
-    Such as ``has_cuda``, ``with_cuda`` and ``class CUDAAccelerator(Accelerator)``.
+    Such as ``has_cuda``, ``with_cuda`` and ``class CUDAAccelerator(Accelerator)``; classes for torch_xla count too.
     """
     if isinstance(holder, ast.FunctionDef):
         return _CUDA_FUNCTION.fullmatch(holder.name) is not None
+    if isinstance(holder, ast.ClassDef) and _OTHER_CLASS.search(holder.name):
+        return True
     if isinstance(holder, ast.ClassDef) and _CUDA_CLASS.search(holder.name):
         bases = [(dotted(base) or "").rpartition(".")[2] for base in holder.bases]
         return any(base and _CUDA_CLASS.sub("", holder.name).endswith(base) for base in bases)

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from tools.attempts import decides_by_failure
 from tools.guards import dotted
 from tools.module import Module, fact, string
 
@@ -36,14 +37,34 @@ def is_cuda_literal(node: ast.AST) -> bool:
     if isinstance(node, ast.JoinedStr) and node.values:
         head = string(node.values[0])
         return head is not None and _CUDA_PREFIX.fullmatch(head) is not None
+    return is_put_together(node)
+
+
+def is_put_together(node: ast.AST) -> bool:
+    """Whether it is a CUDA device with an index, by other means than an f-string.
+
+    ``"cuda:{}".format(rank)``, ``"cuda:%d" % rank``, ``"cuda:" + str(rank)``.
+    """
+    if isinstance(node, ast.Call):
+        return (
+            isinstance(node.func, ast.Attribute) and node.func.attr == "format" and _starts(node.func.value, r"\{\d?\}")
+        )
+    if isinstance(node, ast.BinOp):
+        return _starts(node.left, "%[ds]" if isinstance(node.op, ast.Mod) else "")
     return False
 
 
+def _starts(node: ast.expr, index: str) -> bool:
+    return re.fullmatch(f"cuda:{index}", string(node) or "") is not None
+
+
 def index_text(module: Module, node: ast.expr) -> str | None:
-    """The index part of a device literal as source text (``0``, ``{rank}``), None without one."""
+    """The index part of a device literal as source text (``0``, ``{rank}``, ``...``), None without one."""
     text = string(node)
     if text is not None:
         return text.partition(":")[2] or None
+    if is_put_together(node):
+        return "..."
     assert isinstance(node, ast.JoinedStr)
     match = re.fullmatch(r"[fFrR]*(\"\"\"|'''|\"|')cuda:?(.*)\1", module.text(node), re.DOTALL)
     return match.group(2) if match and match.group(2) else None
@@ -51,24 +72,44 @@ def index_text(module: Module, node: ast.expr) -> str | None:
 
 def device_literals(module: Module) -> Iterator[ast.expr]:
     """Visited CUDA device literals in places that mean a device."""
-    for node in module.nodes(ast.Constant, ast.JoinedStr):
-        if is_cuda_literal(node) and means_device(module, node):
+    for node in module.nodes(ast.Constant, ast.JoinedStr, ast.Call, ast.BinOp):
+        if is_cuda_literal(node) and means_device(module, node) and not _is_tried(module, node):
             yield node
+
+
+def _is_tried(module: Module, node: ast.expr) -> bool:
+    """Whether the value is thrown away, and only made to see whether that fails."""
+    return isinstance(module.statement(node), ast.Expr) and decides_by_failure(module, node)
 
 
 def means_device(module: Module, node: ast.expr) -> bool:
     """Whether the value at ``node`` is used as a device, by the place it stands in."""
     child: ast.AST = node
+    beside_cpu = False
     for parent in module.ancestors(node):
-        if (isinstance(parent, ast.IfExp) and child is not parent.test) or isinstance(
-            parent, ast.BoolOp | ast.NamedExpr
-        ):
+        if isinstance(parent, ast.IfExp) and child is not parent.test:
+            beside_cpu |= string(parent.orelse if child is parent.body else parent.body) == "cpu"
             child = parent
-            continue
-        if isinstance(parent, ast.Tuple) and _unpacked(parent, child, module):
-            return True
-        return _place(module, parent, child)
+        elif isinstance(parent, ast.BoolOp | ast.NamedExpr):
+            child = parent
+        else:
+            given = beside_cpu and isinstance(parent, ast.Assign | ast.AnnAssign | ast.Return)
+            unpacked = isinstance(parent, ast.Tuple) and _unpacked(parent, child, module)
+            return (given or unpacked or _place(module, parent, child)) and not _for_other_library(module, child)
     return False
+
+
+OTHER_LIBRARIES = frozenset(
+    "xgboost lightgbm catboost cupy cudf cuml rmm jax jaxlib tensorflow numba onnxruntime faiss paddle mxnet "
+    "ctranslate2 faster_whisper".split()
+)
+"""Libraries with devices of their own, which have never heard of PyTorch's."""
+
+
+def _for_other_library(module: Module, node: ast.AST) -> bool:
+    """Whether a value goes into a call of a library that is not built on PyTorch."""
+    calls = (parent.func for parent in module.ancestors(node) if isinstance(parent, ast.Call))
+    return any((module.qualify(function) or "").partition(".")[0] in OTHER_LIBRARIES for function in calls)
 
 
 def _unpacked(values: ast.Tuple, child: ast.AST, module: Module) -> bool:
@@ -92,11 +133,42 @@ def _place(module: Module, parent: ast.AST, child: ast.AST) -> bool:
         return child in parent.args and _argument(module, parent, parent.args.index(child))
     if isinstance(parent, ast.Return):
         function = module.function(parent)
-        return isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) and bool(DEVICE_WORD.search(function.name))
+        return isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) and (
+            bool(DEVICE_WORD.search(function.name)) or _returns_cpu(function)
+        )
     if isinstance(parent, ast.Dict):
         keys = [string(k) for k, v in zip(parent.keys, parent.values, strict=True) if v is child]
-        return any(key is not None and DEVICE_WORD.search(key) for key in keys)
+        return any(key is not None and DEVICE_WORD.search(key) and not _is_data(module, parent, key) for key in keys)
     return False
+
+
+def _returns_cpu(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether a function answers "cpu" elsewhere."""
+    return any(isinstance(n, ast.Return) and string(n.value) == "cpu" for n in ast.walk(function))
+
+
+_WRITERS = frozenset({"dump", "dumps", "safe_dump"})
+
+
+def _is_data(module: Module, table: ast.Dict, key: str) -> bool:
+    """Whether a dictionary is a record about devices: written out, matched as a pattern, or one of several."""
+    child: ast.AST = table
+    for parent in module.ancestors(table):
+        if isinstance(parent, ast.List | ast.Tuple | ast.Set):
+            beside = [
+                d for d in parent.elts if isinstance(d, ast.Dict) and key in map(string, d.keys) and d is not child
+            ]
+            if beside:
+                return True
+        elif isinstance(parent, ast.Call):
+            function = parent.func
+            last = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+            if last in _WRITERS:
+                return True
+        elif not isinstance(parent, ast.Dict | ast.keyword):
+            break
+        child = parent
+    return re.search(rf"case\s*\{{[^}}\n]*[\"']{key}[\"']\s*:\s*[\"']cuda", module.source.text) is not None
 
 
 def _names_device(target: ast.expr) -> bool:
@@ -129,6 +201,8 @@ def _keyword(module: Module, node: ast.keyword) -> bool:
         return False
     if node.arg == "default":
         return any(DEVICE_WORD.search(text.lstrip("-").replace("-", "_")) for a in call.args if (text := string(a)))
+    if node.arg == "device_types":  # what a kernel is registered for, under whatever name it is registered
+        return False
     return node.arg == "map_location" or bool(DEVICE_WORD.search(node.arg))
 
 
@@ -172,6 +246,7 @@ def cuda_moves(module: Module) -> Iterator[ast.Call]:
                 not _moves_storage(module, call)
                 and len(call.args) <= 2
                 and all(k.arg in ("device", "non_blocking", "memory_format") for k in call.keywords)
+                and not _is_tried(module, call)
             ):
                 yield call
 

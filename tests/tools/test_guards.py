@@ -139,6 +139,11 @@ def test_calls_that_ask_for_availability() -> None:
         ("if torch.backends.mps.is_available():\n    f(HERE)  # cuda\n", True),
         ("if IS_CUDA_SYSTEM or IS_ROCM_SYSTEM:\n    HERE.cuda()\n", True),
         ("if IS_CUDART:\n    HERE.cuda()\n", False),
+        ("def _init_nvidia():\n    HERE.cuda()\n", True),
+        ("def _is_ampere_or_later():\n    HERE.cuda()\n", True),
+        ("class XLAStrategy(Strategy):\n    def f(self):\n        HERE.cuda()\n", True),
+        ("class _CudaDefaultGeneratorWrapper:\n    def f(self):\n        HERE.cuda()\n", True),
+        ("class CudaPrefetcher:\n    def f(self):\n        HERE.cuda()\n", False),
         ("if is_cpu_half:\n    f(HERE)  # cuda\n", True),
     ],
 )

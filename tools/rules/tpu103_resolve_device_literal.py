@@ -21,6 +21,7 @@ _AMP = (
     "without CUDA the literal switches mixed precision off, and the resolved device would switch it on for the CPU; "
     "decide what the CPU shall do"
 )
+_COMPARED = "the variable is only compared with, and the resolved device would make the comparison hold for the CPU"
 _HEADER = "DEVICE_TYPE = torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else "
 
 
@@ -49,6 +50,7 @@ class ResolveDeviceLiteral(PythonRule):
         "import torch\nif torch.cuda.is_available():\n    x = torch.ones(2, device='cuda')\n",
         "if device == 'cuda':\n    pass\n",
         "names = ['cuda', 'cpu']\nprint('cuda')\n",
+        "@_custom_op('lib::f', mutates_args=(), device_types='cuda')\ndef f(x):\n    return x\n",
         "import torch\nwith torch.random.fork_rng(devices=cuda_devices, device_type='cuda'):\n    f()\n",
         "import torch\ndef withCUDA(f):\n    return mark(f, device='cuda')\n",
         "import torch\nfor i in range(torch.cuda.device_count()):\n    x = x.to(f'cuda:{i}')\n",
@@ -90,6 +92,11 @@ class ResolveDeviceLiteral(PythonRule):
             None,
         ),
         Invalid(
+            "def count(memory):\n    if is_npu():\n        device_type = 'npu'\n    else:\n        device_type = 'cuda'\n"
+            "    return len([d for d in memory if d.type == device_type])\n",
+            None,
+        ),
+        Invalid(
             "import torch\n\n\ndef dtype(device='cuda'):\n    return torch.get_autocast_dtype(device)\n",
             None,
         ),
@@ -114,6 +121,9 @@ class ResolveDeviceLiteral(PythonRule):
             if index is not None and index.isdigit() and index != "0":
                 note = "names a second device, but one process has one TPU; decide which device is meant"
                 yield Match(start, end, grade=Grade.ADVICE, note=note)
+                continue
+            if _only_compared(module, literal):
+                yield Match(start, end, grade=Grade.ADVICE, note=_COMPARED)
                 continue
             if _only_for_amp(module, literal):
                 yield Match(start, end, grade=Grade.ADVICE, note=_AMP)
@@ -153,6 +163,17 @@ def _indexed_device(module: Module, literal: ast.expr) -> ast.Call | None:
     if index is None or (isinstance(index, ast.Constant) and index.value == 0):
         return None
     return call
+
+
+def _only_compared(module: Module, literal: ast.expr) -> bool:
+    """Whether a literal is given to a local variable that stands in comparisons and nowhere else."""
+    statement, scope = module.parent(literal), module.function(literal)
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    if scope is None or not isinstance(target, ast.Name):
+        return False
+    uses = [n for n in ast.walk(scope) if isinstance(n, ast.Name) and n.id == target.id and isinstance(n.ctx, ast.Load)]
+    compared = {id(side) for n in ast.walk(scope) if isinstance(n, ast.Compare) for side in (n.left, *n.comparators)}
+    return bool(uses) and all(id(use) in compared for use in uses)
 
 
 def _only_for_amp(module: Module, literal: ast.expr) -> bool:

@@ -42,6 +42,7 @@ class WidenDeviceList(PythonRule):
         "scaler = GradScaler(enabled=device_type in ('cpu', 'cuda'))\n",
         "import torch\ndef _use_triton(device):\n    return HAS and device.type in ('cuda', 'xpu')\n",
         "import torch\nif grad.device.type in ('cuda', 'mps'):\n    torch._prims_common.alert_not_deterministic('k')\n",
+        "def fast(x):\n    if x.device.type not in ('cpu', 'cuda'):\n        return False\n    return True\n",
         "if color in ('red', 'blue', 'cuda'):\n    f()\n",
     )
     INVALID = (
@@ -83,7 +84,8 @@ def _refuses(module: Module, test: ast.Compare) -> bool:
     """Whether the program stops for a device that is not in the list."""
     statement = module.statement(test)
     if isinstance(statement, ast.If):
-        return leaves(statement.body[-1])
+        last = statement.body[-1]
+        return leaves(last) and not (isinstance(last, ast.Return) and isinstance(last.value, ast.Constant | None))
     return isinstance(statement, ast.Assert)
 
 

@@ -18,6 +18,9 @@ _OLD = ("torch.cuda.amp.GradScaler", "torch.cuda.amp.grad_scaler.GradScaler")
 _SHARDED = ("torch.distributed.fsdp.sharded_grad_scaler.ShardedGradScaler",)
 
 
+_CHOSEN = "the device is chosen in the call; let enabled hold only where the scaler works"
+
+
 class EnableScalerOnCuda(PythonRule):
     """Loss scaling is for float16 on CUDA; TPUs compute in bfloat16 and TorchTPU has no kernels for it.
 
@@ -68,6 +71,7 @@ class EnableScalerOnCuda(PythonRule):
             'enabled=args.fp16 and torch.device(device).type in ("cpu", "cuda"))\n',
         ),
         Invalid("import torch\nscaler = torch.amp.GradScaler('cuda', **options)\n", None),
+        Invalid("import torch\nscaler = torch.amp.GradScaler('xpu' if d.type == 'xpu' else 'cuda')\n", None),
     )
 
     def check(self, module: Module) -> Iterator[Match]:
@@ -80,6 +84,12 @@ class EnableScalerOnCuda(PythonRule):
             if condition is None or _settled(module, enabled):
                 continue
             start, end = module.span(call)
+            if (
+                isinstance(argument(call, "device", 0), ast.IfExp | ast.BoolOp)
+                and module.qualify(call.func) not in _OLD
+            ):
+                yield Match(start, end, grade=Grade.ADVICE, note=_CHOSEN)
+                continue
             if spread(call) and enabled is None:
                 note = "enabled may be among the star arguments; let it hold only on CUDA"
                 yield Match(start, end, grade=Grade.ADVICE, note=note)

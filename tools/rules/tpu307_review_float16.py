@@ -10,6 +10,7 @@ from tools.calls import argument
 from tools.findings import Grade
 from tools.guards import dotted, on_cuda_path
 from tools.module import Module, string
+from tools.refusals import is_test
 from tools.rules.base import Invalid, Match, PythonRule
 from tools.rules.tpu302_resolve_autocast_device import AUTOCAST, HALF
 
@@ -25,7 +26,7 @@ class ReviewFloat16(PythonRule):
     stored files must agree, and bfloat16 has 8 bits of precision where float16 has 11.
 
     Where float16 is somebody's own wish it stays: under a test for it (``if needs_upcasting: vae.to(torch.float16)``), in
-    a method called ``half``, in code for bitsandbytes and in exports of a model to a file.
+    a method called ``half``, in code for bitsandbytes, in exports of a model to a file (and copies for one), and in tests.
 
     Not covered: float16 in NumPy, in comparisons and in tables that map names to types, which decide nothing.
     """
@@ -47,6 +48,7 @@ class ReviewFloat16(PythonRule):
         "import torch\ntypes = {'fp16': torch.float16}\n",
         "import numpy as np\nx = np.zeros(3, dtype=np.float16)\n",
         "import torch\nx = torch.zeros(2, dtype=torch.bfloat16)\n",
+        "import torch\nfrom copy import deepcopy\nsave(deepcopy(model).half())\n",
         "import torch\ny = x.half().cpu().numpy()\n",
         "import torch\ndef decode(self):\n    upcast = self.vae.dtype == torch.float16 and self.force\n"
         "    if upcast:\n        self.vae.to(dtype=torch.float16)\n",
@@ -122,6 +124,8 @@ _FOR_BNB = re.compile(r"(?i)bnb|bitsandbytes|4bit|8bit")
 def _meant(module: Module, place: ast.AST) -> bool:
     """Whether float16 is what somebody else chose, or is for something that does not run on a TPU."""
     name = module.source.relative.rpartition("/")[2]
+    if is_test(module.source.relative) or _is_copy(place):
+        return True
     if _FOR_BNB.search(name) or _EXPORTER.search(name):
         return True
     child = place
@@ -151,3 +155,11 @@ def _asks_half(module: Module, test: ast.expr) -> bool:
 
 def _names_half(module: Module, test: ast.Compare) -> bool:
     return any(module.names.qualify(n) in HALF for n in ast.walk(test) if isinstance(n, ast.Attribute | ast.Name))
+
+
+def _is_copy(place: ast.AST) -> bool:
+    """Whether it is a copy of a model that goes to float16, as for a file that is to be small."""
+    if not isinstance(place, ast.Call) or not isinstance(place.func, ast.Attribute):
+        return False
+    made = place.func.value
+    return isinstance(made, ast.Call) and (dotted(made.func) or "").endswith("deepcopy")

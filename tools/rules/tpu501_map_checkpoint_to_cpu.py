@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from tools.calls import add_keyword, argument, spread
@@ -23,7 +24,7 @@ class MapCheckpointToCpu(PythonRule):
     to the CPU first: the same values on every machine, and a file from a CUDA machine opens on any other. Elsewhere it is
     reported, because code that uses the loaded tensors directly may want them where they were.
 
-    Not covered: loads behind functions of the user's own.
+    Not covered: what data sets and transforms keep on the disk, which was made on the CPU, and loads behind functions of the user's own.
     """
 
     ID = "TPU501"
@@ -41,6 +42,7 @@ class MapCheckpointToCpu(PythonRule):
         "import torch\nstate = torch.load(path, map_location='cpu')\nmodel.load_state_dict(state)\n",
         "import torch\nstate = torch.load(path, device)\n",
         "import numpy as np\nx = np.load(path)\n",
+        "import torch\nclass Points(Dataset):\n    pass\n\nclass MyDataset(Dataset):\n    def get(self, i):\n        return torch.load(i)\n",
         "import torch\nif torch.cuda.is_available():\n    state = torch.load(path)\n",
     )
     INVALID = (
@@ -69,9 +71,18 @@ class MapCheckpointToCpu(PythonRule):
             start, end = module.span(call)
             if not spread(call) and _goes_into_a_state(module, call):
                 yield Match(start, end, fix=Fix((add_keyword(module, call, 'map_location="cpu"'),)))
-            else:
+            elif not _of_data_set(module, call):
                 note = 'add map_location="cpu" if the file may come from CUDA, and move what is used to the device'
                 yield Match(start, end, grade=Grade.ADVICE, note=note)
+
+
+_DATA_SET = re.compile(r"(^|/)(datasets?|transforms?)[/.]")
+
+
+def _of_data_set(module: Module, call: ast.Call) -> bool:
+    """Whether it reads what a data set or a transform keeps, which was made on the CPU."""
+    classes = (a for a in module.ancestors(call) if isinstance(a, ast.ClassDef))
+    return _DATA_SET.search(module.source.relative) is not None or any("Dataset" in c.name for c in classes)
 
 
 def _goes_into_a_state(module: Module, call: ast.Call) -> bool:

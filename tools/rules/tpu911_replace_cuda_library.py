@@ -43,7 +43,8 @@ class ReplaceCudaLibrary(PythonRule):
     must depend on the device and have an equivalent in PyTorch beside it. The note names the equivalent.
 
     Reported only. Imports on a CUDA-only path and under ``TYPE_CHECKING`` are fine, and so are those under a test for the
-    library or for its use (``if is_bnb_available():``), those that only read its version, and those of a package in itself.
+    library or for its use (``if is_bnb_available():``), those that only read its version, and those of a package
+    in itself or in a file named for it.
     """
 
     ID = "TPU911"
@@ -60,6 +61,8 @@ class ReplaceCudaLibrary(PythonRule):
         "import torch\nif torch.cuda.is_available():\n    import triton\n",
         "if is_bnb_available():\n    import bitsandbytes as bnb\n",
         "def grad(p):\n    if deepspeed_config() is not None:\n        import deepspeed\n        return deepspeed.utils.get(p)\n",
+        Valid("def build():\n    import deepspeed\n", "strategies/deepspeed.py"),
+        Valid("import bitsandbytes as bnb\n", "tuners/bnb.py"),
         "def env():\n    import xformers\n    print(xformers.__version__)\n",
         Valid("from deepspeed.utils import logger\n", "deepspeed/runtime/zero.py"),
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import cupy\n",
@@ -117,7 +120,7 @@ def _under_cuda(module: Module, statement: ast.stmt) -> bool:
 
 def _under_test(module: Module, statement: ast.stmt, library: str) -> bool:
     """Whether a test around an import asks for the library or for its use, so that nobody else comes to it."""
-    short = {"bitsandbytes": "bnb"}.get(library, library)
+    short = {"bitsandbytes": "bnb", "deepspeed": "zero3"}.get(library, library)
     child: ast.AST = statement
     for parent in module.ancestors(statement):
         if isinstance(parent, ast.If) and child in parent.body:
@@ -139,5 +142,6 @@ def _for_version(module: Module, statement: ast.Import | ast.ImportFrom) -> bool
 
 
 def _is_own(module: Module, library: str) -> bool:
-    """Whether the file is part of the library itself."""
-    return library.partition(".")[0] in module.source.relative.split("/")[:-1]
+    """Whether the file is part of the library itself, or is named for it, so that only its users come to it."""
+    *folders, name = module.source.relative.split("/")
+    return library.partition(".")[0] in folders or name in (f"{library}.py", f"_{library}.py")

@@ -32,7 +32,7 @@ class ReviewDataSize(PythonRule):
 
     How large the result is only the data tells, so a TPU waits for it, and what follows is compiled for each size.
 
-    Transforms, samplers, data sets and code for export work on the host and are left. Only methods called ``forward``, ``step``, ``update``, ``compute`` and the like of classes count; elsewhere such code
+    Transforms, samplers, data sets and code for export work on the host and are left. Values that a call makes on the CPU are fine. Only methods called ``forward``, ``step``, ``update``, ``compute`` and the like of classes count; elsewhere such code
     runs once. ``nonzero(as_tuple=True)`` counts too, ``bincount`` not with ``minlength``. Reported only.
     """
 
@@ -47,6 +47,7 @@ class ReviewDataSize(PythonRule):
     COVERS = ("J1", "J10")
     VALID = (
         "import torch\nids = torch.unique(labels)\n",
+        "import torch\nclass M:\n    def forward(self, xs):\n        return torch.unique(torch.tensor([len(x) for x in xs]))\n",
         "import torch\nclass RandomSplit(BaseTransform):\n    def forward(self, data):\n        return data.mask.nonzero()\n",
         "import torch\nclass M:\n    def update(self, x):\n        return torch.bincount(x, minlength=10)\n",
         "import numpy as np\nimport torch\nclass M:\n    def forward(self, x):\n        return np.unique(x)\n",
@@ -66,7 +67,7 @@ class ReviewDataSize(PythonRule):
             advice = _advice(module, call)
             if advice is None or not _in_step(module, call) or on_cuda_path(module, call):
                 continue
-            if keyword(call, "minlength") is None:
+            if keyword(call, "minlength") is None and not _of_host_tensor(module, call):
                 yield Match(*module.span(call), note=f"use {advice}")
 
 
@@ -94,3 +95,12 @@ def _on_host(module: Module, holder: ast.ClassDef) -> bool:
     """Whether a class prepares data on the host: a transform, a sampler or a data set, or one for export."""
     names = [holder.name, *(module.text(base) for base in holder.bases)]
     return any(_HOST.search(name) for name in names) or _HOST_FILE.search(module.source.relative) is not None
+
+
+def _of_host_tensor(module: Module, call: ast.Call) -> bool:
+    """Whether the argument is made on the CPU in the call itself."""
+    made = call.args[0] if call.args else None
+    if not isinstance(made, ast.Call):
+        return False
+    plain = module.qualify(made.func) == "torch.tensor" and keyword(made, "device") is None
+    return plain or (isinstance(made.func, ast.Attribute) and made.func.attr == "cpu")
