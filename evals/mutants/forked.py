@@ -86,10 +86,11 @@ def _compute(script: str, sender: Any) -> None:
     except SystemExit:
         pass
     except Exception as error:  # noqa: BLE001  any fault of the program is its outcome
-        last = traceback.extract_tb(error.__traceback__)[-1]
-        users = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).is_relative_to(Path.cwd())]
-        frames = [{"file": Path(f.filename).name, "line": f.lineno} for f in users] or [{"file": last.filename}]
-        sender.send({"type": type(error).__name__, "text": f"{type(error).__name__}: {error}", "frames": frames})
+        frames = traceback.extract_tb(error.__traceback__)
+        last, here = frames[-1], Path.cwd()
+        users = [frame for frame in frames if Path(frame.filename).resolve().is_relative_to(here)]
+        told = [{"file": Path(f.filename).name, "line": f.lineno} for f in users] or [{"file": last.filename}]
+        sender.send({"type": type(error).__name__, "text": f"{type(error).__name__}: {error}", "frames": told})
     if recorder.made is not None:
         recorder.made.finish()
     # The exit of a fork would run what the parent registered.

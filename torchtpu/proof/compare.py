@@ -141,6 +141,28 @@ class Sides:
                     return f"{places[which]['file']}:{places[which]['line']}"
         return ""
 
+    def source(self) -> tuple[str, str]:
+        """Where batches that differ come from: a data loader with other settings, else a random draw that is another.
+
+        Returns:
+            What differs, and the user's line; both empty where nothing does.
+        """
+        for mine, theirs in zip(self.reference.loaders, self.candidate.loaders, strict=False):
+            for option in ("length", "batch_size", "drop_last", "sampler"):
+                if mine.get(option) != theirs.get(option) and theirs.get("place"):
+                    place = f"{theirs['place']['file']}:{theirs['place']['line']}"
+                    told = {"length": "the data set's length", "sampler": "the sampler"}.get(option, option)
+                    said = (
+                        f"{told} of the data loader made at {place} is {theirs.get(option)}, {mine.get(option)} before"
+                    )
+                    return said, place
+        for mine, theirs in zip(self.reference.draws, self.candidate.draws, strict=False):
+            if [mine[key] for key in ("op", "shape", "dtype")] != [theirs[key] for key in ("op", "shape", "dtype")]:
+                place = str(theirs["where"])
+                said = f"random draw {mine['number']} is {theirs['op']} {theirs['shape']}"
+                return f"{said}, {mine['op']} {mine['shape']} before{f', at {place}' if place else ''}", place
+        return "", ""
+
     def described(self, name: str) -> str:
         """A module with its class and where it is called."""
         kind = (self.reference.modules.get(name) or self.candidate.modules.get(name) or {}).get("type", "")

@@ -19,12 +19,13 @@ from typing import Any
 import torch
 from torch import nn
 
-from torchtpu.inject import frames, steps
+from torchtpu.inject import frames, imports, steps
 from torchtpu.proof.naming import Names, is_wrapper
 from torchtpu.proof.sketch import Sketcher, on_host, sketch
 from torchtpu.proof.spec import Proof
 from torchtpu.proof.store import Store
 
+LOADERS = 20
 CALLS = 4  # of one module in one step and mode; further ones are counted
 TENSORS = 8  # of one call's inputs, and of its outputs
 MOST_CALLS = 20_000  # of all modules in one step
@@ -64,7 +65,7 @@ class Recorder:
         self.sketcher = Sketcher()
         self.local = threading.local()
         self.handles: list[Any] = []
-        self.backwards = 0
+        self.backwards = self.num_loaders = 0
         self.scale = 1.0
         self.recorded = 0
         self.seconds = 0.0
@@ -166,7 +167,16 @@ class Recorder:
         found = list(tensors(value))[:TENSORS]
         return {path: self.sketcher(tensor) for path, tensor in found}
 
-    # Losses and steps.
+    # Batches, losses and steps.
+
+    def made_loader(self, loader: Any) -> None:
+        """When a data loader has been made: what decides which batches it gives."""
+        self.num_loaders += 1
+        if self.num_loaders <= LOADERS:
+            self.store.write(
+                "loader", place=frames.caller(), batch_size=loader.batch_size, drop_last=loader.drop_last,
+                sampler=type(loader.sampler).__name__, length=_length(loader.dataset),
+            )  # fmt: skip
 
     def backward(self, roots: Any) -> None:
         """Before gradients are asked for: what of is the loss, as a rule."""
@@ -297,6 +307,13 @@ class Recorder:
         )  # fmt: skip
 
 
+def _length(data: Any) -> int | None:
+    try:
+        return len(data)
+    except (TypeError, NotImplementedError):  # a stream has none
+        return None
+
+
 def _mode(module: nn.Module) -> str:
     return ("train" if module.training else "eval") + ("" if torch.is_grad_enabled() else "-nograd")
 
@@ -380,6 +397,8 @@ def install(proof: Proof) -> Recorder | None:
     optimizers.register_optimizer_step_post_hook(lambda optimizer, *_: after(optimizer))
     _hook_backward(torch, recorder.safely(recorder.backward))
     _hook_making(optimizers.Optimizer, recorder.safely(recorder.made_optimizer))
+    loaded = recorder.safely(recorder.made_loader)
+    imports.after_import("torch.utils.data.dataloader", lambda module: _hook_loader(module.DataLoader, loaded))
     # Runs before every atexit function, while the device is still there.
     threading._register_atexit(recorder.finish)  # type: ignore[attr-defined]
     return recorder
@@ -405,3 +424,14 @@ def _hook_making(optimizer: type, seen: Callable[[Any], None]) -> None:
         make(self, *arguments, **named)
 
     optimizer.__init__ = making  # type: ignore[misc]
+
+
+def _hook_loader(loader: type, seen: Callable[[Any], None]) -> None:
+    make = loader.__init__  # type: ignore[misc]
+
+    @functools.wraps(make)
+    def making(self: Any, *arguments: Any, **named: Any) -> None:
+        make(self, *arguments, **named)
+        seen(self)
+
+    loader.__init__ = making  # type: ignore[misc]

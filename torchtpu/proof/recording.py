@@ -191,6 +191,7 @@ class Recording:
     snapshots: list[Snapshot] = field(default_factory=list)
     counts: dict[tuple[int, str, str], int] = field(default_factory=dict)
     draws: list[dict[str, Any]] = field(default_factory=list)
+    loaders: list[dict[str, Any]] = field(default_factory=list)
     notes: list[dict[str, Any]] = field(default_factory=list)
     end: dict[str, Any] | None = None
 
@@ -285,6 +286,9 @@ class _Reader:
 
     def _draw(self, record: dict[str, Any]) -> None:
         self.made.draws.append(record)
+
+    def _loader(self, record: dict[str, Any]) -> None:
+        self.made.loaders.append(record)
 
     def _note(self, record: dict[str, Any]) -> None:
         self.made.notes.append(record)

@@ -57,7 +57,9 @@ def _batches(sides: Sides) -> Iterator[Problem]:
                 said = f"the input {path} of {sides.described(call.name)} at step {call.step} is not the same batch"
                 if tensor.shape != seen.shape:
                     said += f": {list(seen.shape)} instead of {list(tensor.shape)}"
-                yield Problem(FORWARD, "data", said, call.name, sides.place(call.name), call.step)
+                source, place = sides.source()
+                said += f"; {source}" if source else ""
+                yield Problem(FORWARD, "data", said, call.name, place or sides.place(call.name), call.step)
                 return
 
 

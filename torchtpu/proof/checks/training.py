@@ -23,6 +23,8 @@ def check(sides: Sides, figures: dict[str, Figures]) -> list[Problem]:
     if sides.strict:
         for look in (_steps, _membership, _schedules, _loss_kinds, _ties, _moves, _statistics_move, _degenerate):
             found += look(sides)
+    else:
+        found += _narrower(sides)
     found += _curve(sides, figures[TRAINS])
     states = list(_states(sides, figures[TRAINS]))
     return [*found, *states] if sides.strict else found
@@ -32,7 +34,9 @@ def _steps(sides: Sides) -> Iterator[Problem]:
     mine, theirs = _counts(sides.reference), _counts(sides.candidate)
     if mine != theirs:
         said = f"the original makes {_told(mine)}, the migrated program {_told(theirs)}"
-        yield Problem(TRAINS, "structure", said, place=sides.place("step"))
+        source, place = sides.source() if theirs else ("", "")
+        said += f"; {source}" if source else ""
+        yield Problem(TRAINS, "structure", said, place=place or sides.place("step"))
         return
     losses, others = len(sides.reference.losses), len(sides.candidate.losses)
     if losses != others:
@@ -108,6 +112,15 @@ def _loss_kinds(sides: Sides) -> Iterator[Problem]:
         if sides.device not in (None, "cpu") and "cpu" in step.devices:
             said = "the optimizer's parameters are on the CPU"
             yield Problem(TRAINS, "device", said, place=sides.place("step"), step=step.number)
+            return
+
+
+def _narrower(sides: Sides) -> Iterator[Problem]:
+    """A loss with fewer bits than the original has in the same precision."""
+    for mine, theirs in zip(sides.jitters[0].losses if sides.jitters else (), sides.candidate.losses, strict=False):
+        if theirs.dtype in LOW and mine.dtype not in LOW:
+            said = f"the loss is {theirs.dtype}, {mine.dtype} in the original in its own precision"
+            yield Problem(TRAINS, "structure", said, "loss", sides.place("backward"), mine.step)
             return
 
 

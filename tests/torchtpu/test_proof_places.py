@@ -1,0 +1,88 @@
+"""Where a difference is placed, on recordings made by hand."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from torchtpu.proof.checks import gradients, training
+from torchtpu.proof.compare import GRADIENTS, Comparison, Sides
+from torchtpu.proof.ratio import FLOAT32, LOW
+from torchtpu.proof.recording import Loss, Recording, Step, Tensor
+from torchtpu.proof.sketch import sketch
+
+PLACES = {
+    "backward": {"called": {"file": "train.py", "line": 8}},
+    "step": {"called": {"file": "train.py", "line": 10}},
+    "optimizer 0": {"called": {"file": "setup.py", "line": 3}},
+    "Net.a": {"called": {"file": "model.py", "line": 5}},
+}
+NAMES = ["Net.a.weight", "Net.a.bias", "Net.b.weight"]
+
+
+def values(factors: dict[str, float]) -> dict[str, Tensor]:
+    base = torch.linspace(-1, 1, 24)
+    return {name: Tensor(sketch(base * factors.get(name, 1.0))) for name in NAMES}
+
+
+def recording(factors: dict[str, float] | None = None, **changes: object) -> Recording:
+    group = {"lr": 0.1, "betas": [0.9, 0.95]}
+    step = Step(1, 0, 1, "AdamW", [{**group, **changes}], 1.0, [], values(factors or {}), ["cpu"])
+    return Recording(modules=PLACES, steps=[step])
+
+
+def sides(candidate: Recording, **options: object) -> Sides:
+    return Sides(recording(), [], candidate, FLOAT32, **options)
+
+
+def test_what_is_done_to_most_gradients_is_placed_at_the_step():
+    candidate = recording(dict.fromkeys(NAMES, 0.5))
+    (problem,) = gradients.check(sides(candidate), Comparison().figures)
+    assert (problem.stage, problem.place) == (GRADIENTS, "train.py:10")
+    assert "between backward at train.py:8 and the optimizer's step" in problem.message
+
+
+def test_what_is_off_in_one_parameter_is_placed_at_its_module():
+    (problem,) = gradients.check(sides(recording({"Net.a.bias": 0.5})), Comparison().figures)
+    assert (problem.name, problem.place) == ("Net.a.bias", "model.py:5")
+    assert "backward" not in problem.message
+
+
+def test_an_option_that_differs_from_the_start_is_placed_where_the_optimizer_is_made():
+    (problem,) = [p for p in training.check(sides(recording(lr=0.2)), Comparison().figures) if p.kind == "schedule"]
+    assert problem.place == "setup.py:3"
+
+
+LOADER = {"batch_size": 8, "drop_last": True, "sampler": "RandomSampler", "length": 100}
+DRAW = {"number": 4, "op": "randperm", "shape": [8], "dtype": "int64", "where": "train.py:7"}
+
+
+@pytest.mark.parametrize(
+    ("field", "mine", "theirs", "place", "said"),
+    [
+        ("loaders", LOADER, {**LOADER, "drop_last": False}, "data.py:9", "drop_last of the data loader"),
+        ("loaders", LOADER, {**LOADER, "length": 90}, "data.py:9", "the data set's length"),
+        ("draws", DRAW, {**DRAW, "shape": [9]}, "train.py:7", "random draw 4 is randperm [9], randperm [8] before"),
+        ("draws", DRAW, {**DRAW, "where": "other.py:1"}, "", ""),
+        ("loaders", LOADER, LOADER, "", ""),
+    ],
+)
+def test_where_other_batches_come_from(field, mine, theirs, place, said):
+    reference, candidate = recording(), recording()
+    getattr(reference, field).append({**mine, "place": {"file": "data.py", "line": 7}})
+    getattr(candidate, field).append({**theirs, "place": {"file": "data.py", "line": 9}})
+    found, where = Sides(reference, [], candidate, FLOAT32).source()
+    assert where == place
+    assert found.startswith(said) if said else not found
+
+
+@pytest.mark.parametrize(("own", "problems"), [("float32", 1), ("bfloat16", 0)])
+def test_a_loss_with_fewer_bits_than_the_originals_own(own, problems):
+    def losing(dtype: str) -> Recording:
+        made = recording()
+        made.losses.append(Loss(1, 1, 2.0, dtype, "cpu"))
+        return made
+
+    low = Sides(losing("float32"), [losing(own)], losing("bfloat16"), LOW, strict=False)
+    found = [p for p in training.check(low, Comparison().figures) if p.kind == "structure"]
+    assert [p.place for p in found] == ["train.py:8"] * problems
