@@ -37,7 +37,7 @@ def _bound(module: Module, name: str, edit: Edit) -> bool:
             return False
         if any(name in imported(s) and function in module.ancestors(s) for s in _roots(module)[name]):
             return True
-    statements = [s for s in _roots(module)[name] if not _inside(module, s)]
+    statements = [s for s in _roots(module)[name] if not _inside(module, s, edit if not around else None)]
     if around:
         starts = [h for s in statements for h in module.ancestors(s) if _is_start(h)]
         return bool(statements) and all(_holds(h, edit, module) for h in starts)
@@ -69,8 +69,10 @@ def _functions_around(module: Module, edit: Edit) -> list[_Function]:
     return sorted(found, key=module.span, reverse=True)
 
 
-def _inside(module: Module, statement: ast.stmt) -> bool:
-    return any(isinstance(holder, (*_FUNCTIONS, ast.ClassDef)) for holder in module.ancestors(statement))
+def _inside(module: Module, statement: ast.stmt, edit: Edit | None) -> bool:
+    """Whether a statement binds nothing for the module, nor, in a class body, for an edit in that."""
+    holders = [h for h in module.ancestors(statement) if isinstance(h, (*_FUNCTIONS, ast.ClassDef))]
+    return any(isinstance(h, _FUNCTIONS) or edit is None or not _holds(h, edit, module) for h in holders)
 
 
 def _is_start(holder: ast.AST) -> bool:

@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
+from tools.attempts import decides_by_failure
 from tools.cuda_api import canonical
 from tools.edits import Edit, Fix
 from tools.guards import on_cuda_path
@@ -30,9 +31,12 @@ _USES: weakref.WeakKeyDictionary[Module, tuple[Use, ...]] = weakref.WeakKeyDicti
 
 
 def uses(module: Module, names: Collection[str]) -> Iterator[Use]:
-    """Visited references to the given names of ``torch.cuda`` off the CUDA-only path, as (node, name)."""
+    """Visited references to the given names of ``torch.cuda`` off the CUDA-only path, as (node, name).
+
+    Those whose failure the program waits for are left to it.
+    """
     for node, name in every_use(module):
-        if name in names and not on_cuda_path(module, node):
+        if name in names and not on_cuda_path(module, node) and not decides_by_failure(module, node):
             yield node, name
 
 

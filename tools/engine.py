@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
@@ -119,10 +119,15 @@ def examine(path: str, data: bytes, project: Project, rules: Sequence[Rule], *, 
 def _found(rule: Rule, source: SourceFile, module: Module | None, project: Project) -> Iterator[Match]:
     if isinstance(rule, PythonRule):
         assert module is not None
-        for match in rule.check(module):
-            yield match if match.fix is None or binds(module, match.fix) else replace(match, fix=None, note=_UNBOUND)
+        yield from usable(rule.check(module), module)
     elif isinstance(rule, TextRule):
         yield from (rule.judge(match, source, project) for match in rule.check(source))
+
+
+def usable(matches: Iterable[Match], module: Module) -> Iterator[Match]:
+    """The matches, without a fix where torch is not bound at its place."""
+    for match in matches:
+        yield match if match.fix is None or binds(module, match.fix) else replace(match, fix=None, note=_UNBOUND)
 
 
 def finding(rule: Rule, match: Match, source: SourceFile) -> Finding:

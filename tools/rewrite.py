@@ -413,7 +413,7 @@ _CODE = (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef, ast.For, ast.While
 
 def _imports(statement: ast.stmt) -> bool:
     if isinstance(statement, ast.Try):
-        return all(_only_imports(inner) for inner in statement.body)
+        return isinstance(statement.body[0], ast.Import | ast.ImportFrom) and all(map(_only_imports, statement.body))
     return isinstance(statement, ast.Import | ast.ImportFrom)
 
 

@@ -46,6 +46,11 @@ def test_what_would_not_be_bound_is_reported(text):
     assert "TPU103" in found(text)
 
 
+def test_an_import_in_a_class_holds_for_its_body():
+    text = "class K:\n    import torch\n\n    DEVICE = {}\n"
+    assert migrated(text.format(CHOICE.format("torch"))) == text.format(CHOSEN.format("torch"))
+
+
 def test_an_optional_import_is_good_enough_in_a_function():
     text = "try:\n    import torch\nexcept ImportError:\n    torch = None\n\n\ndef f():\n    return torch.device({})\n"
     assert migrated(text.format(CHOICE.format("torch"))) == text.format(CHOSEN.format("torch"))

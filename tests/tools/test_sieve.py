@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tools.engine import examine
+from tools.engine import examine, usable
 from tools.module import Interest, Module
 from tools.project import TextProject
 from tools.rules import all_rules
@@ -75,7 +75,7 @@ def _plainly(path: str, data: bytes, project: TextProject) -> set[tuple[str, Mat
         if all(each.strip("*") in source.text for each in rule.REQUIRES):
             if any(each.strip("*") in source.text for each in rule.TRIGGERS):
                 if re.search(rule.PATTERN, source.text, re.MULTILINE):
-                    found += [(rule, match) for match in rule.check(module)]
+                    found += [(rule, match) for match in usable(rule.check(module), module)]
     return _told(found)
 
 

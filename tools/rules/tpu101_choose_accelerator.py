@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from tools.device_tests import needs_cuda
 from tools.edits import Edit, Fix
-from tools.guards import availability_calls, is_cuda_test, on_cuda_path
-from tools.literals import index_text, is_cuda_literal, is_generator
+from tools.findings import Grade
+from tools.guards import availability_calls, is_cuda_test, is_no_cuda_test, on_cuda_path
+from tools.literals import cuda_moves, index_text, is_cuda_literal, is_generator, is_put_together
 from tools.module import Module, string
 from tools.older import is_for_older
 from tools.rewrite import (
@@ -76,6 +78,21 @@ class ChooseAccelerator(PythonRule):
             "def pick(rank):\n    return f'cuda:{rank}' if torch.cuda.is_available() else DEVICE_TYPE\n",
         ),
         Invalid(
+            "import torch\ndevice = 'cpu' if not torch.cuda.is_available() else 'cuda'\n",
+            "import torch\n"
+            "device = 'cpu' if not torch.accelerator.is_available() else torch.accelerator.current_accelerator().type\n",
+        ),
+        Invalid(
+            "import torch\nrank = 0\n\n\ndef pick():\n    return 'cuda:{}'.format(rank) if torch.cuda.is_available() else 'cpu'\n",
+            "import torch\n\nDEVICE_TYPE = torch.accelerator.current_accelerator().type "
+            'if torch.accelerator.is_available() else "cpu"\nrank = 0\n\n\n'
+            "def pick():\n    return 'cuda:{}'.format(rank) if torch.cuda.is_available() else DEVICE_TYPE\n",
+        ),
+        Invalid(
+            "import torch\ndef to_var(x):\n    return x.cuda() if torch.cuda.is_available() else x\n",
+            "import torch\ndef to_var(x):\n    return x.cuda() if torch.accelerator.is_available() else x\n",
+        ),
+        Invalid(
             "from torch.cuda import is_available\nd = 'cuda' if is_available() else 'cpu'\n",
             "import torch\n"
             "d = torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else 'cpu'\n",
@@ -86,23 +103,35 @@ class ChooseAccelerator(PythonRule):
         """Yields conditional expressions that choose between CUDA and something else by ``torch.cuda.is_available``."""
         for choice in module.nodes(ast.IfExp):
             calls = availability_calls(module, choice.test)
-            if not calls or not is_cuda_test(module, choice.test, flags=False) or on_cuda_path(module, choice):
+            if not calls or on_cuda_path(module, choice):
                 continue
-            literals = [n for n in ast.walk(choice.body) if isinstance(n, ast.expr) and is_cuda_literal(n)]
-            literals = [n for n in literals if not _compared(module, n)]
-            if not literals or any(
-                is_generator(module, a) for a in (*module.ancestors(choice), *ast.walk(choice.body))
-            ):
+            if is_cuda_test(module, choice.test, flags=False):
+                chosen, otherwise = choice.body, choice.orelse
+            elif isinstance(choice.test, ast.UnaryOp) and is_no_cuda_test(module, choice.test):
+                chosen, otherwise = choice.orelse, choice.body
+            else:
                 continue
-            if _is_resolved(module, choice.orelse):
+            if any(is_generator(module, a) for a in (*module.ancestors(choice), *ast.walk(chosen))):
                 continue
-            start, end = module.span(choice)
-            if any(isinstance(literal, ast.JoinedStr) for literal in literals):
-                otherwise = _cpu_edits(module, choice.orelse)
-                if otherwise:
-                    yield Match(start, end, fix=Fix(otherwise))
-                continue
-            yield Match(start, end, fix=Fix(_edits(module, choice, calls, literals)))
+            if not _is_resolved(module, otherwise):
+                yield from _judge(module, choice, chosen, otherwise)
+
+
+def _judge(module: Module, choice: ast.IfExp, chosen: ast.expr, otherwise: ast.expr) -> Iterator[Match]:
+    """What to do about a choice, by what it takes on CUDA and elsewhere."""
+    start, end = module.span(choice)
+    calls = availability_calls(module, choice.test)
+    literals = [n for n in ast.walk(chosen) if isinstance(n, ast.expr) and is_cuda_literal(n)]
+    literals = [n for n in literals if not _compared(module, n)]
+    if any(isinstance(literal, ast.JoinedStr) or is_put_together(literal) for literal in literals):
+        if edits := _cpu_edits(module, otherwise):
+            yield Match(start, end, fix=Fix(edits))
+    elif literals:
+        yield Match(start, end, fix=Fix(_edits(module, choice, calls, literals)))
+    elif any(move in ast.walk(chosen) for move in cuda_moves(module)) and not needs_cuda(module, [chosen]):
+        grade = Grade.UNSAFE if module.project.own_cuda_methods else None
+        edits = tuple(dict.fromkeys(edit for call in calls for edit in ask_accelerator(module, call)))
+        yield Match(start, end, fix=Fix(edits), grade=grade)
 
 
 def _edits(module: Module, choice: ast.IfExp, calls: list[ast.Call], literals: list[ast.expr]) -> tuple[Edit, ...]:

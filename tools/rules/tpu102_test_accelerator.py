@@ -18,7 +18,7 @@ from tools.guards import (
     leaves,
     on_cuda_path,
 )
-from tools.literals import placements
+from tools.literals import cuda_moves, placements
 from tools.module import Module
 from tools.rewrite import ask_accelerator
 from tools.rules.base import Invalid, Match, PythonRule
@@ -30,6 +30,7 @@ _ONLY_CUDA = (
 _NAMED = (
     "asks for CUDA through a function of another name; ask torch.accelerator.is_available() where placement is decided"
 )
+_OWN = "a class of this repository has a cuda() method of its own, which a call under the test may mean"
 _SKIPS = re.compile(r"(?i)\bskip")
 _STARTS = re.compile(r"main|train|run|setup|init|__init__")
 
@@ -123,6 +124,7 @@ class TestAccelerator(PythonRule):
     def check(self, module: Module) -> Iterator[Match]:
         """Yields each statement whose ``torch.cuda.is_available`` decides about placement."""
         places = placements(module)
+        moves: list[ast.expr] = [*cuda_moves(module)]
         for call in module.calls("torch.cuda.is_available"):
             if on_cuda_path(module, module.statement(call)):
                 continue
@@ -131,7 +133,9 @@ class TestAccelerator(PythonRule):
             if guarded and _refuses_library(module, call):
                 continue
             if guarded and not any(needs_cuda(module, region) for region in guarded):
-                yield Match(*module.span(call), fix=Fix(tuple(ask_accelerator(module, call))))
+                moved = module.project.own_cuda_methods and any(_within(module, r, moves) for r in guarded)
+                grade, note = (Grade.UNSAFE, _OWN) if moved else (None, None)
+                yield Match(*module.span(call), fix=Fix(tuple(ask_accelerator(module, call))), grade=grade, note=note)
             elif guarded:
                 yield Match(*module.span(call), grade=Grade.ADVICE, note=_ONLY_CUDA)
         for call in module.nodes(ast.Call):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from tools.attempts import catches, decides_by_failure
 from tools.cuda_api import API, Kind
 from tools.cuda_calls import every_use
 from tools.findings import Grade
@@ -12,7 +13,10 @@ from tools.guards import on_cuda_path
 from tools.module import Module
 from tools.rules.base import Invalid, Match, PythonRule
 
-_BROAD = frozenset({"Exception", "BaseException", "RuntimeError", "AssertionError"})
+_DEVICES = frozenset({"cpu", "cuda", "gpu"})
+_DECIDES = (
+    "what the program does then says whether it uses an accelerator; ask torch.accelerator.is_available() instead"
+)
 
 
 class ReportHiddenFallback(PythonRule):
@@ -38,7 +42,13 @@ class ReportHiddenFallback(PythonRule):
     )
     INVALID = (
         Invalid("import torch\ntry:\n    g = torch.cuda.CUDAGraph()\nexcept Exception:\n    g = None\n", None),
-        Invalid("import torch\ntry:\n    n = torch.cuda.get_device_name()\nexcept:\n    n = 'cpu'\n", None),
+        Invalid("import torch\ntry:\n    n = torch.cuda.get_device_name()\nexcept:\n    n = 'none'\n", None),
+        Invalid(
+            "import torch\ndef has_gpu():\n    try:\n        torch.cuda.synchronize()\n        return True\n"
+            "    except Exception:\n        return False\n",
+            None,
+            unsafe=True,
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Match]:
@@ -50,6 +60,9 @@ class ReportHiddenFallback(PythonRule):
             handler = _handler(module, node)
             if handler is not None and handler not in seen and not on_cuda_path(module, node):
                 seen.add(handler)
+                if decides_by_failure(module, node) and _chooses(handler):
+                    yield Match(*module.span(node), grade=Grade.UNSAFE, note=_DECIDES)
+                    continue
                 note = f"torch.cuda.{name} raises without CUDA; decide by the device instead, and say so when it is skipped"
                 yield Match(*module.span(node), note=note)
 
@@ -58,16 +71,17 @@ def _handler(module: Module, node: ast.AST) -> ast.ExceptHandler | None:
     child = node
     for parent in module.ancestors(node):
         if isinstance(parent, ast.Try) and child in parent.body:
-            return next((h for h in parent.handlers if _is_broad(h) and not _raises(h)), None)
+            return next((h for h in parent.handlers if catches(h) and not _raises(h)), None)
         if isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             return None
         child = parent
     return None
 
 
-def _is_broad(handler: ast.ExceptHandler) -> bool:
-    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-    return any(kind is None or (isinstance(kind, ast.Name) and kind.id in _BROAD) for kind in kinds)
+def _chooses(handler: ast.ExceptHandler) -> bool:
+    """Whether an answer (true or false) or a device is chosen by the handler."""
+    values = [n.value for s in handler.body for n in ast.walk(s) if isinstance(n, ast.Constant)]
+    return any(value is True or value is False or value in _DEVICES for value in values)
 
 
 def _raises(handler: ast.ExceptHandler) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from tools.calls import conjunction
 from tools.edits import Edit, Fix
+from tools.findings import Grade
 from tools.guards import is_cuda_test, on_cuda_path
 from tools.module import Module, keyword, string
 from tools.rewrite import cuda_test, import_edits
@@ -74,7 +75,8 @@ class PinMemoryOnCuda(PythonRule):
         """Yields values of ``pin_memory`` that hold off CUDA."""
         for value, edit in self._values(module):
             if not on_cuda_path(module, value):
-                yield Match(*module.span(value), fix=Fix((edit, *import_edits(module))))
+                grade = None if _reaches_loader(module, value) else Grade.UNSAFE
+                yield Match(*module.span(value), fix=Fix((edit, *import_edits(module))), grade=grade)
 
     def _values(self, module: Module) -> Iterator[tuple[ast.expr, Edit]]:
         test = cuda_test(module)
@@ -95,6 +97,18 @@ def _literals(module: Module) -> Iterator[ast.expr]:
         target = statement.targets[0]
         if isinstance(target, ast.Subscript) and string(target.slice) == _KEY:
             yield statement.value
+
+
+def _reaches_loader(module: Module, value: ast.expr) -> bool:
+    """Whether a value may go to a data loader: a dictionary must be handed on, a class of the file be one."""
+    holder = module.parent(value)
+    if isinstance(holder, ast.keyword):
+        holder = module.parent(holder)
+    name = getattr(holder.func, "id", "") if isinstance(holder, ast.Call) else ""
+    if holder is not None and (isinstance(holder, ast.Dict) or name == "dict"):
+        return "**" in module.source.text or not isinstance(module.parent(holder), ast.Subscript | ast.Call)
+    own = next((c for c in module.tree.body if isinstance(c, ast.ClassDef) and c.name == name), None)
+    return own is None or "DataLoader" in module.text(own)
 
 
 def _is_true(value: ast.expr) -> bool:
