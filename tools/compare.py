@@ -129,3 +129,19 @@ def is_empty(folder: Path) -> bool:
 def num_backwards(folder: Path) -> int:
     """How many backward passes the busiest process made."""
     return max((len(recording.losses) for recording in read_folder(folder).values()), default=0)
+
+
+def left_on_cpu(folder: Path) -> tuple[str, str] | None:
+    """The first module the program itself calls with a tensor of the CPU, where others are on a device.
+
+    Returns:
+        What to say of it, and the user's line; None where there is none.
+    """
+    for recording in read_folder(folder).values():
+        for call in recording.calls:
+            host = [path for path, tensor in call.inputs.items() if tensor.device == "cpu"]
+            if host and "." not in call.name and not call.outputs:
+                places = recording.modules.get(call.name, {}).get("called") or {}
+                place = f"{places['file']}:{places['line']}" if places else ""
+                return f"input {host[0]} of {call.name}, called at {place}, is on the CPU", place
+    return None

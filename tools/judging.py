@@ -234,9 +234,12 @@ def _did_not_end(stage: str, run: VerifyRun) -> StageVerdict:
         owner = "simulator" if simulator else "environment"
         return StageVerdict(stage=stage, result="not run", reason=run.explanation, owner=owner)
     place = _where(exception)
-    problem = Problem(stage=stage, kind="exception", message=run.explanation, place=place)
     said = f"the migrated program does not come to its end on the device: {run.explanation}"
-    return StageVerdict(stage=stage, result="fail", reason=said, owner="code", problems=[problem])
+    problems = [Problem(stage=stage, kind="exception", message=run.explanation, place=place)]
+    if run.recording and (host := comparing.left_on_cpu(Path(run.recording))) is not None:
+        said += f" ({host[0]})"
+        problems.insert(0, Problem(stage=stage, kind="device", message=host[0], place=host[1]))
+    return StageVerdict(stage=stage, result="fail", reason=said, owner="code", problems=problems)
 
 
 def _where(exception: dict[str, Any]) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
+from evals import results
 from evals.mutants import forked
 from evals.mutants.edits import Edit, lay_out
 from tools import commands
@@ -24,6 +25,7 @@ class Judged(BaseModel):
         failed: Stages that its verdicts and problems name as failing.
         located: Whether one of the first problems names the file that was edited.
         said: The first reason.
+        revision: The commit that judged it.
     """
 
     id: str
@@ -33,6 +35,7 @@ class Judged(BaseModel):
     located: bool
     said: str
     seconds: float
+    revision: str = ""
 
     @property
     def caught(self) -> bool:
@@ -99,4 +102,5 @@ def _judged(edit: Edit, output: VerifyOutput, seconds: float) -> Judged:
         located=any(edit.file in text for text in said),
         said=(failing[0].reason if failing else next(iter(output.stages.values())).reason)[:600],
         seconds=round(seconds, 1),
+        revision=results.revision(),
     )

@@ -76,6 +76,15 @@ def test_where_other_batches_come_from(field, mine, theirs, place, said):
     assert found.startswith(said) if said else not found
 
 
+def test_a_batch_that_is_another_is_placed_at_its_loader():
+    reference, candidate = recording(), recording()
+    for made, second in ((reference, "a"), (candidate, "b")):
+        made.loaders.append({**LOADER, "place": {"file": "data.py", "line": 9}})
+        made.batches.append({"loader": 1, "number": 1, "items": {"0": "x", "1": second}})
+    found, where = Sides(reference, [], candidate, FLOAT32).source()
+    assert (found, where) == ("item 1 of batch 1 is another in the data loader made at data.py:9", "data.py:9")
+
+
 @pytest.mark.parametrize(("own", "problems"), [("float32", 1), ("bfloat16", 0)])
 def test_a_loss_with_fewer_bits_than_the_originals_own(own, problems):
     def losing(dtype: str) -> Recording:

@@ -142,7 +142,7 @@ class Sides:
         return ""
 
     def source(self) -> tuple[str, str]:
-        """Where batches that differ come from: a data loader with other settings, else a random draw that is another.
+        """Where what differs may come from: a data loader with other settings or batches, else another random draw.
 
         Returns:
             What differs, and the user's line; both empty where nothing does.
@@ -156,6 +156,14 @@ class Sides:
                         f"{told} of the data loader made at {place} is {theirs.get(option)}, {mine.get(option)} before"
                     )
                     return said, place
+        for mine, theirs in zip(self.reference.batches, self.candidate.batches, strict=False):
+            if mine["loader"] == theirs["loader"] and mine["items"] != theirs["items"]:
+                item = next((k for k in theirs["items"] if mine["items"].get(k) != theirs["items"][k]), "")
+                made = self.candidate.loaders[theirs["loader"] - 1 : theirs["loader"]] if theirs["loader"] else []
+                where = made[0]["place"] if made else None
+                place = f"{where['file']}:{where['line']}" if where else ""
+                said = f"item {item or '0'} of batch {mine['number']} is another"
+                return f"{said} in the data loader made at {place}" if place else said, place
         for mine, theirs in zip(self.reference.draws, self.candidate.draws, strict=False):
             if [mine[key] for key in ("op", "shape", "dtype")] != [theirs[key] for key in ("op", "shape", "dtype")]:
                 place = str(theirs["where"])

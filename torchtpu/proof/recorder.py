@@ -21,11 +21,12 @@ from torch import nn
 
 from torchtpu.inject import frames, imports, steps
 from torchtpu.proof.naming import Names, is_wrapper
-from torchtpu.proof.sketch import Sketcher, on_host, sketch
+from torchtpu.proof.sketch import Sketcher, checksum, on_host, sketch
 from torchtpu.proof.spec import Proof
 from torchtpu.proof.store import Store
 
 LOADERS = 20
+BATCHES = 4  # of one pass over a data loader
 CALLS = 4  # of one module in one step and mode; further ones are counted
 TENSORS = 8  # of one call's inputs, and of its outputs
 MOST_CALLS = 20_000  # of all modules in one step
@@ -172,11 +173,19 @@ class Recorder:
     def made_loader(self, loader: Any) -> None:
         """When a data loader has been made: what decides which batches it gives."""
         self.num_loaders += 1
+        loader.__dict__["_torchtpu_number"] = self.num_loaders
         if self.num_loaders <= LOADERS:
             self.store.write(
                 "loader", place=frames.caller(), batch_size=loader.batch_size, drop_last=loader.drop_last,
                 sampler=type(loader.sampler).__name__, length=_length(loader.dataset),
             )  # fmt: skip
+
+    def loaded(self, iterator: Any, batch: Any) -> None:
+        """When a data loader has given a batch: its first ones of each pass."""
+        number = iterator.__dict__["_torchtpu_batches"] = iterator.__dict__.get("_torchtpu_batches", 0) + 1
+        if number <= BATCHES and self.step <= self.detailed:
+            items = {path: checksum(tensor) for path, tensor in list(tensors(batch))[:TENSORS]}
+            self.store.write("batch", loader=iterator.__dict__.get("_torchtpu_number"), number=number, items=items)
 
     def backward(self, roots: Any) -> None:
         """Before gradients are asked for: what of is the loss, as a rule."""
@@ -397,8 +406,7 @@ def install(proof: Proof) -> Recorder | None:
     optimizers.register_optimizer_step_post_hook(lambda optimizer, *_: after(optimizer))
     _hook_backward(torch, recorder.safely(recorder.backward))
     _hook_making(optimizers.Optimizer, recorder.safely(recorder.made_optimizer))
-    loaded = recorder.safely(recorder.made_loader)
-    imports.after_import("torch.utils.data.dataloader", lambda module: _hook_loader(module.DataLoader, loaded))
+    imports.after_import("torch.utils.data.dataloader", lambda module: _hook_loader(module, recorder))
     # Runs before every atexit function, while the device is still there.
     threading._register_atexit(recorder.finish)  # type: ignore[attr-defined]
     return recorder
@@ -426,12 +434,25 @@ def _hook_making(optimizer: type, seen: Callable[[Any], None]) -> None:
     optimizer.__init__ = making  # type: ignore[misc]
 
 
-def _hook_loader(loader: type, seen: Callable[[Any], None]) -> None:
-    make = loader.__init__  # type: ignore[misc]
+def _hook_loader(module: Any, recorder: Recorder) -> None:
+    loader, iterator = module.DataLoader, module._BaseDataLoaderIter
+    make, start, following = loader.__init__, iterator.__init__, iterator.__next__
+    made, loaded = recorder.safely(recorder.made_loader), recorder.safely(recorder.loaded)
 
     @functools.wraps(make)
     def making(self: Any, *arguments: Any, **named: Any) -> None:
         make(self, *arguments, **named)
-        seen(self)
+        made(self)
 
-    loader.__init__ = making  # type: ignore[misc]
+    @functools.wraps(start)
+    def starting(self: Any, of: Any) -> None:
+        start(self, of)
+        self._torchtpu_number = of.__dict__.get("_torchtpu_number")
+
+    @functools.wraps(following)
+    def giving(self: Any) -> Any:
+        batch = following(self)
+        loaded(self, batch)
+        return batch
+
+    loader.__init__, iterator.__init__, iterator.__next__ = making, starting, giving

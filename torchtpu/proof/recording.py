@@ -192,6 +192,7 @@ class Recording:
     counts: dict[tuple[int, str, str], int] = field(default_factory=dict)
     draws: list[dict[str, Any]] = field(default_factory=list)
     loaders: list[dict[str, Any]] = field(default_factory=list)
+    batches: list[dict[str, Any]] = field(default_factory=list)
     notes: list[dict[str, Any]] = field(default_factory=list)
     end: dict[str, Any] | None = None
 
@@ -289,6 +290,9 @@ class _Reader:
 
     def _loader(self, record: dict[str, Any]) -> None:
         self.made.loaders.append(record)
+
+    def _batch(self, record: dict[str, Any]) -> None:
+        self.made.batches.append(record)
 
     def _note(self, record: dict[str, Any]) -> None:
         self.made.notes.append(record)

@@ -127,6 +127,13 @@ def sketch(tensor: torch.Tensor) -> dict[str, Any]:
     return record
 
 
+def checksum(tensor: torch.Tensor) -> str | None:
+    """Shape, type and a checksum of the bytes of a tensor; None for what has no dense form."""
+    with torch.no_grad():
+        flat = on_host(tensor)
+        return None if flat is None else f"{list(tensor.shape)} {tensor.dtype} {_checksum(flat)}"
+
+
 def _numbers(flat: torch.Tensor) -> dict[str, Any]:
     sums, small = _Sums(), flat.numel() <= WHOLE
     for number, start in enumerate(range(0, flat.numel(), _CHUNK)):

@@ -100,6 +100,9 @@ def _lost(sides: Sides, gradient: Gradient) -> Problem | None:
 
 def _parted(sides: Sides, gradient: Gradient, before: Gradient | None, error: Error) -> Problem:
     since = f"; that of {before.name}, just before it on the way back, is not" if before else ""
+    if before is None and (source := sides.source()[0]):
+        # All outputs agree, and the way back begins with a difference: the loss is of something else.
+        since = f"; {source}"
     said = (
         f"the gradient of the output of {sides.described(gradient.name)} is off at step {gradient.step}:"
         f" {told(error)}{since}"
