@@ -15,6 +15,7 @@ from agents.cli import (
     diagnose,
     doctor,
     knowledge,
+    mcp,
     migrate,
     profile,
     rules,
@@ -67,6 +68,7 @@ app.command("run", context_settings={"allow_interspersed_args": False})(run.run)
 app.command("trace", context_settings={"allow_interspersed_args": False})(trace.trace)
 app.command("diagnose")(diagnose.diagnose)
 app.command("chat")(chat.chat)
+app.command("mcp")(mcp.mcp)
 app.command("scan")(scan.scan)
 app.command("profile")(profile.profile)
 app.command("targets")(targets.targets)

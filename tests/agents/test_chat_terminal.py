@@ -58,6 +58,7 @@ def test_commands_work_and_ctrl_c_ends_a_tool_but_not_the_session(repo: Path) ->
         terminal.until("TPU104")
         terminal.type("/deliver")
         terminal.until("branch torchtpu/chat-one-")
+        terminal.until("forward: not run\n>")  # Ctrl-D is one key to the prompt, and nothing to what comes before it
         terminal.press(b"\x04")
         terminal.until("kept")
         assert terminal.ended() == 0
