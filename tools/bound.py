@@ -13,6 +13,7 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _FUNCTIONS: tuple[type[_Function], ...] = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _NAME = re.compile(r"(?<![\w.\"'])[A-Za-z_]\w*")
 _IMPORT = re.compile(r"^import (\w+)", re.MULTILINE)
+_CONSTANT = re.compile(r"^([A-Z_]+) = ", re.MULTILINE)
 
 
 def binds(module: Module, fix: Fix) -> bool:
@@ -23,7 +24,11 @@ def binds(module: Module, fix: Fix) -> bool:
     """
     known = _roots(module)
     brought = {name: edit.start for edit in fix.edits for name in _IMPORT.findall(edit.replacement)}
+    constants = {name: edit.start for edit in fix.edits for name in _CONSTANT.findall(edit.replacement)}
     for edit in fix.edits:
+        early = {name for name, start in constants.items() if edit.start < start}
+        if early & set(_NAME.findall(edit.replacement)) and not _functions_around(module, edit):
+            return False
         for name in set(_NAME.findall(_IMPORT.sub("", edit.replacement))) & (known.keys() | brought.keys()):
             if brought.get(name, edit.start + 1) > edit.start and not _bound(module, name, edit):
                 return False
@@ -35,9 +40,12 @@ def _bound(module: Module, name: str, edit: Edit) -> bool:
     for function in around:
         if name in parameters(function):
             return False
-        if any(name in imported(s) and function in module.ancestors(s) for s in _roots(module)[name]):
-            return True
-    statements = [s for s in _roots(module)[name] if not _inside(module, s, edit if not around else None)]
+        own = [
+            s for s in _roots(module).get(name, ()) if next(h for h in module.ancestors(s) if _is_scope(h)) is function
+        ]
+        if own:  # the name is the function's own, in the whole of it
+            return function is not around[0] or any(module.span(s)[1] <= edit.start for s in own)
+    statements = [s for s in _roots(module).get(name, ()) if not _inside(module, s, edit if not around else None)]
     if around:
         starts = [h for s in statements for h in module.ancestors(s) if _is_start(h)]
         return bool(statements) and all(_holds(h, edit, module) for h in starts)
@@ -67,6 +75,10 @@ def _functions_around(module: Module, edit: Edit) -> list[_Function]:
         if module.span(body[0])[0] <= edit.start and edit.end <= module.span(function)[1]:
             found.append(function)
     return sorted(found, key=module.span, reverse=True)
+
+
+def _is_scope(holder: ast.AST) -> bool:
+    return isinstance(holder, (*_FUNCTIONS, ast.ClassDef, ast.Module))
 
 
 def _inside(module: Module, statement: ast.stmt, edit: Edit | None) -> bool:

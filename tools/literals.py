@@ -168,7 +168,8 @@ def _is_data(module: Module, table: ast.Dict, key: str) -> bool:
         elif not isinstance(parent, ast.Dict | ast.keyword):
             break
         child = parent
-    return re.search(rf"case\s*\{{[^}}\n]*[\"']{key}[\"']\s*:\s*[\"']cuda", module.source.text) is not None
+    asked = rf"case\s*\{{[^}}\n]*[\"']{key}[\"']\s*:\s*[\"']cuda|\[[\"']{key}[\"']\]\s*!=\s*[\"']cuda"
+    return re.search(asked, module.source.text) is not None
 
 
 def _names_device(target: ast.expr) -> bool:

@@ -37,6 +37,12 @@ def test_the_name_is_one_that_is_bound_there(text):
         # The import may be missing.
         'try:\n    import torch\nexcept ImportError:\n    torch = None\n\n\nclass K:\n    device = "cuda"',
         'import sys\n\nif len(sys.argv) > 1:\n    import torch\n\nDEVICE = "cuda"\nprint(torch)\n',
+        # Imported later in the function itself.
+        'def main():\n    device = "cuda"\n    import torch\n\n    return torch.zeros(1, device=device)\n',
+        # Imported by methods; the default is evaluated in the class body.
+        'class A:\n    def f(self, device="cuda"):\n        import torch\n\n        return torch.ones(1, device=device)',
+        # The constant would come after the definition that needs it.
+        'def f(x, device="cuda"):\n    return x.to(device)\n\n\nimport torch as _t\n\nprint(_t)\n',
         # Imported where the program starts, while the function may be called from elsewhere.
         'def f(x):\n    return x.to("cuda")\n\n\nif __name__ == "__main__":\n    import torch\n\n    f(torch.ones(1))',
     ],

@@ -19,6 +19,7 @@ CHOSEN = "torch.accelerator.current_accelerator().type"
         ),
         'print(json.dumps({"device": "cuda", "n": 1}))\n',
         ('match cfg:\n    case {"device": "cuda", "n": n}:\n        pass\nbuild({"device": "cuda", "n": 4})\n'),
+        'state = {"device": "cuda"}\nif state["device"] != "cuda":\n    raise SystemExit\n',
         # Libraries that have not heard of PyTorch's devices.
         ('import xgboost as xgb\nm = xgb.XGBClassifier(device="cuda")\nb = xgb.train({"device": "cuda"}, None)\n'),
         (

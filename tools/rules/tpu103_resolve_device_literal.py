@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from tools.edits import Edit, Fix
@@ -22,6 +23,10 @@ _AMP = (
     "decide what the CPU shall do"
 )
 _COMPARED = "the variable is only compared with, and the resolved device would make the comparison hold for the CPU"
+_DEFINED = re.compile(r"^(?:class |def |async def )?(\w+)", re.MULTILINE)
+_NO_TORCH = (
+    "the file does not import torch, and no other is seen to import from it: the device may be another program's"
+)
 _HEADER = "DEVICE_TYPE = torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else "
 
 
@@ -97,12 +102,18 @@ class ResolveDeviceLiteral(PythonRule):
             None,
         ),
         Invalid(
+            "import torch\nfrom functools import partial\n\n\ndef context(device_type='cuda'):\n"
+            "    return partial(torch.amp.autocast, device_type=device_type)\n",
+            None,
+        ),
+        Invalid(
             "import torch\n\n\ndef dtype(device='cuda'):\n    return torch.get_autocast_dtype(device)\n",
             None,
         ),
         Invalid(
             "parser.add_argument('--device', default='cuda')\n",
             f"import torch\n\n{_HEADER}\"cpu\"\n\nparser.add_argument('--device', default=DEVICE_TYPE)\n",
+            unsafe=True,
         ),
         Invalid(
             "import torch\nd = torch.device('cuda', rank)\n",
@@ -128,7 +139,11 @@ class ResolveDeviceLiteral(PythonRule):
             if _only_for_amp(module, literal):
                 yield Match(start, end, grade=Grade.ADVICE, note=_AMP)
                 continue
-            yield Match(start, end, fix=Fix(tuple(self._edits(module, literal, index, alone))))
+            fix = Fix(tuple(self._edits(module, literal, index, alone)))
+            if _is_apart(module):
+                yield Match(start, end, fix=fix, grade=Grade.UNSAFE, note=_NO_TORCH)
+                continue
+            yield Match(start, end, fix=fix)
 
     def _edits(self, module: Module, literal: ast.expr, index: str | None, alone: bool) -> list[Edit]:
         call = _indexed_device(module, literal)
@@ -152,6 +167,13 @@ class ResolveDeviceLiteral(PythonRule):
         name, edits = device_type(module, call)
         text = f"{module.text(call)} if {cuda_test(module)} else {module.text(call.func)}({name})"
         return [module.replace(call, parenthesised(module, call, text)), *edits]
+
+
+def _is_apart(module: Module) -> bool:
+    """Whether a file has nothing to do with torch, as it neither imports it nor is visibly imported by another."""
+    if module.names.spelling("torch") is not None or "torch" in module.source.text:
+        return False
+    return module.project.imported_names.isdisjoint(_DEFINED.findall(module.source.text))
 
 
 def _indexed_device(module: Module, literal: ast.expr) -> ast.Call | None:
@@ -187,8 +209,16 @@ def _only_for_amp(module: Module, literal: ast.expr) -> bool:
     if name is None:
         return False
     calls = (c for c in ast.walk(scope or module.tree) if isinstance(c, ast.Call) and _takes(c, name))
-    uses = [used for c in calls if (used := module.names.qualify(c.func) or "") != "torch.device"]
+    uses = [used for c in calls if (used := _called(module, c)) != "torch.device"]
     return bool(uses) and all(used in TYPE_TAKERS or used in _AMP_STATE for used in uses)
+
+
+def _called(module: Module, call: ast.Call) -> str:
+    """The dotted name of what is called, or will be through ``functools.partial``."""
+    name = module.names.qualify(call.func) or ""
+    if name == "functools.partial" and call.args:
+        return module.names.qualify(call.args[0]) or ""
+    return name
 
 
 def _takes(call: ast.Call, name: str) -> bool:
