@@ -43,6 +43,7 @@ class Request(BaseModel):
     approve: bool = False
     verify: bool = Field(default=True, description="compare with the original: forward, gradients, trains, preserves")
     verify_steps: int | None = Field(default=None, description="optimizer steps of each run of the comparison")
+    target: str | None = Field(default=None, description="TPU slice that a step is profiled for")
     model: str | None = Field(default=None, description="language model for what rules leave")
     replay: str | None = Field(default=None, description="trajectory file whose model is played again")
 

@@ -57,6 +57,7 @@ def migrate(
     yes: options.Yes = False,
     verify_steps: options.VerifySteps = None,
     no_verify: options.NoVerify = False,
+    target: options.TargetSlice = None,
     model: options.ModelName = None,
     replay: options.Replay = None,
     resume: options.Resume = None,
@@ -109,10 +110,18 @@ def migrate(
         approve=approve,
         verify=not no_verify,
         verify_steps=verify_steps,
+        target=_target(target),
         model=None if replay else _model_name(model, source or ""),
         replay=str(replay.absolute()) if replay else None,
     )
     return _work(runs.create(request, without_password(request.source)), json_output, verbose, yes, resumed=False)
+
+
+def _target(name: str | None) -> str | None:
+    """The slice to profile for; that there is one is checked now."""
+    from tools.profile import target_named
+
+    return target_named(name).name if name else None
 
 
 def _model_name(option: str | None, source: str) -> str | None:

@@ -87,6 +87,8 @@ VerifySteps = Annotated[
     int | None,
     _migration("--verify-steps", metavar="N", min=1, help="Optimizer steps of each compared run. Default: 20."),
 ]
+_TARGETED = "TPU slice to profile a step for, such as v6e-8: stages fits and fast. Default: they are `not run`."
+TargetSlice = Annotated[str | None, _migration("--target", metavar="SLICE", help=_TARGETED)]
 NoVerify = Annotated[bool, _migration("--no-verify", help=_NO_VERIFY)]
 
 _MODEL = (

@@ -1,14 +1,79 @@
-"""Estimates speed and memory on a TPU; says that it did not run."""
+"""Profiles a step of each entry for the TPU asked for: the stages `fits` and `fast`."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from langgraph.runtime import Runtime
 
+from agents import import_paths, workspace
 from agents.context import Context
-from agents.state import State
+from agents.runs import home, remove_tree, write_whole
+from agents.stages import targeted
+from agents.stages.common import worst
+from agents.state import Entry, State, Verdict
+from tools import commands
+from tools import profile as profiler
+from tools import run as runner
+from tools.errors import UserError
+from tools.profile_html import page
 
 
 def profile(state: State, runtime: Runtime[Context]) -> dict[str, object]:
-    """Say that nothing is estimated; the stages `fits` and `fast` stay `not run`."""
-    runtime.context.progress.working("profile", f"not run for {state.run_id}")
-    return {}
+    """Judge `fits` and `fast`; without a target they stay `not run`."""
+    context = runtime.context
+    why_not = targeted.reason(state)
+    if why_not is not None:
+        context.progress.working("profile", why_not)
+        return {}
+    pairs = [_judged(number, entry, state, context) for number, entry in enumerate(state.entries, 1)]
+    found = {"fits": worst([pair[0] for pair in pairs]), "fast": worst([pair[1] for pair in pairs])}
+    context.progress.done("profile", " | ".join(f"{name} {verdict.result}" for name, verdict in found.items()))
+    for verdict in found.values():
+        context.progress.note(f"{verdict.stage}: {verdict.reason}")
+    return {"verdicts": [found.get(verdict.stage, verdict) for verdict in state.verdicts]}
+
+
+def _judged(number: int, entry: Entry, state: State, context: Context) -> tuple[Verdict, Verdict]:
+    folder = context.folder.path / "profile" / str(number)
+    copy = folder / "copy"
+    try:
+        request = _request(entry, copy, state, context)
+        output = profiler.profile(request, lambda said: context.progress.working("profile", said))
+    except UserError as error:
+        return targeted.impossible(f"{error.message} {error.remedy}".strip())
+    finally:
+        remove_tree(copy)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_whole(folder / "profile.json", output.model_dump_json(indent=1))
+    write_whole(folder / "profile.html", page(output.profile, f"{entry.command} on {output.target}"))
+    return targeted.verdicts(output, [str(folder / "profile.html"), str(folder / "profile.json")])
+
+
+def _request(entry: Entry, copy: Path, state: State, context: Context) -> profiler.ProfileRequest:
+    """The entry in a fresh copy of the migrated tree with the user's data, after the setup commands."""
+    source, asked = state.origin, state.request
+    assert asked.target is not None
+    links = asked.sandbox and runner.sandbox_available()
+    data = Path(source.files) if source.files else None
+    changed = set(source.checkout.modified) if source.checkout else set[str]()
+    workspace.build(context.folder.tree, data, copy, links=links, left_out=changed)
+    python = Path(asked.python) if asked.python else None
+    command = commands.parse(entry.command).importing(import_paths.within(copy, state.import_paths))
+    for number, text in enumerate(state.settings.setup, 1):
+        setup = runner.RunRequest(
+            command=commands.parse(text), cwd=copy / source.scope, device="cpu", python=python, sandbox=asked.sandbox,
+            writable=[copy], log=copy.parent / f"setup-{number}.log",
+        )  # fmt: skip
+        workspace.set_up(text, setup)
+    return profiler.ProfileRequest(
+        command=command,
+        cwd=copy / source.scope,
+        original=copy / source.scope,
+        target=asked.target,
+        python=python,
+        timeout=state.settings.timeout,
+        memory=state.settings.memory,
+        sandbox=asked.sandbox,
+        state=home() / "profiles",
+    )

@@ -5,13 +5,13 @@ from __future__ import annotations
 from langgraph.runtime import Runtime
 
 from agents.context import Context
+from agents.stages import targeted
 from agents.stages.checks import CHECKS
-from agents.stages.common import not_run
 from agents.state import STAGES, State, Verdict
 
 
 def verify(state: State, runtime: Runtime[Context]) -> dict[str, object]:
-    """One verdict for every stage; those that this version cannot judge are `not run`."""
+    """One verdict for every stage; the profile judges the last two."""
     return {"verdicts": judge(state, runtime.context)}
 
 
@@ -21,7 +21,7 @@ def judge(state: State, context: Context) -> list[Verdict]:
     for stage in STAGES:
         context.progress.working("verify", stage)
         check = CHECKS.get(stage)
-        verdicts.append(check(state, context) if check else not_run(stage, "this version does not check it"))
+        verdicts.append(check(state, context) if check else targeted.before(stage, state))
     context.progress.done("verify", " | ".join(f"{v.stage} {v.result}" for v in verdicts))
     for verdict in verdicts:
         if verdict.stage in CHECKS and verdict.result != "pass":
