@@ -55,7 +55,7 @@ _CUDA_FUNCTION = re.compile(
     r"|_*is_(volta|turing|ampere|ada|hopper|blackwell)\w*"
 )
 _CONSTANT = re.compile(r"_?(IS|ON)_(CUDA|ROCM|HIP)(_[A-Z]+)?")
-_OTHER_CLASS = re.compile(r"XLA|Cuda\w*(Generator|Graph|Kernel)")
+_OTHER_CLASS = re.compile(r"XLA|Cuda\w*(Generator|Graph|Kernel|R[Nn][Gg])")
 _CUDA_CLASS = re.compile(r"CUDA|Cuda(?![a-z])")
 
 
@@ -203,11 +203,12 @@ def _named_for_cuda(holder: ast.AST) -> bool:
     """
     if isinstance(holder, ast.FunctionDef):
         return _CUDA_FUNCTION.fullmatch(holder.name) is not None
-    if isinstance(holder, ast.ClassDef) and _OTHER_CLASS.search(holder.name):
-        return True
-    if isinstance(holder, ast.ClassDef) and _CUDA_CLASS.search(holder.name):
+    if isinstance(holder, ast.ClassDef):
         bases = [(dotted(base) or "").rpartition(".")[2] for base in holder.bases]
-        return any(base and _CUDA_CLASS.sub("", holder.name).endswith(base) for base in bases)
+        if _OTHER_CLASS.search(holder.name) or "DataParallel" in bases:
+            return True
+        plain = _CUDA_CLASS.sub("", holder.name)
+        return plain != holder.name and any(base and plain.endswith(base) for base in bases)
     return False
 
 
@@ -231,6 +232,8 @@ def _guards(module: Module, parent: ast.AST, child: ast.AST) -> bool:
         if child is parent.body:
             return _keeps(module, parent.test)
         return child is parent.orelse and _not_elsewhere(module, parent.test)
+    if isinstance(parent, ast.With) and child in parent.body:
+        return any(_CUPY.search(module.text(item.context_expr)) for item in parent.items)
     if isinstance(parent, ast.For) and child in parent.body:
         return _counts_cuda(module, parent.iter) or _asks_each(module, parent)
     if isinstance(parent, ast.ListComp | ast.SetComp | ast.GeneratorExp) and child is parent.elt:
@@ -257,9 +260,11 @@ def _keeps(module: Module, test: ast.expr) -> bool:
     """Whether what stands under a test stays: it is for CUDA, for the CPU, or for another vendor's device."""
     if is_cuda_test(module, test) or only_cpu_or_cuda(test) or _is_cpu_test(test):
         return True
-    return isinstance(test, ast.Call) and _OTHER_DEVICE.match(module.text(test)) is not None
+    parts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
+    return any(isinstance(part, ast.Call) and _OTHER_DEVICE.match(module.text(part)) for part in parts)
 
 
+_CUPY = re.compile(r"\b(cp|cupy)\.cuda\.")
 _ASKS_EACH = re.compile(r"\bcuda\.(get_device_(properties|capability|name)|mem_get_info)\(")
 
 

@@ -144,6 +144,9 @@ def test_calls_that_ask_for_availability() -> None:
         ("class XLAStrategy(Strategy):\n    def f(self):\n        HERE.cuda()\n", True),
         ("class _CudaDefaultGeneratorWrapper:\n    def f(self):\n        HERE.cuda()\n", True),
         ("class CudaPrefetcher:\n    def f(self):\n        HERE.cuda()\n", False),
+        ("if kind == XLA and is_torch_xla_available(gpu=True):\n    f(HERE)  # cuda\n", True),
+        ("with cp.cuda.Device(0):\n    f(HERE)  # cuda\n", True),
+        ("class DataParallel(torch.nn.DataParallel):\n    def f(self):\n        HERE.cuda()\n", True),
         ("if is_cpu_half:\n    f(HERE)  # cuda\n", True),
     ],
 )

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from tools.findings import Grade
-from tools.guards import is_cuda_test, is_no_cuda_test, on_cuda_path
+from tools.guards import dotted, is_cuda_test, is_named_test, is_no_cuda_test, on_cuda_path
 from tools.module import Module
 from tools.rules.base import Invalid, Match, PythonRule
 
@@ -36,6 +36,7 @@ class ReportDeviceAssertion(PythonRule):
     VALID = (
         "import torch\nassert torch.cuda.is_available()\n",
         "assert device.type != 'cpu'\n",
+        "def setup(self):\n    if not isinstance(self.accelerator, CUDAAccelerator):\n        raise RuntimeError('DeepSpeed needs CUDA')\n",
         "if device.type != 'cuda':\n    return_early()\n",
     )
     INVALID = (
@@ -53,8 +54,16 @@ class ReportDeviceAssertion(PythonRule):
         for branch in module.nodes(ast.If):
             if branch.orelse or not isinstance(branch.body[-1], ast.Raise) or _is_start(module, branch.test):
                 continue
+            if _asks_class(module, branch.test):
+                continue
             if is_no_cuda_test(module, branch.test) and not on_cuda_path(module, branch):
                 yield Match(*module.span(branch.test), note=_NOTE)
+
+
+def _asks_class(module: Module, test: ast.expr) -> bool:
+    """Whether a test is for a framework's class for CUDA: a strategy that needs it says so, and rightly."""
+    call = test.operand if isinstance(test, ast.UnaryOp) else test
+    return isinstance(call, ast.Call) and dotted(call.func) == "isinstance" and is_named_test(module, call)
 
 
 def _is_start(module: Module, test: ast.expr) -> bool:

@@ -113,7 +113,7 @@ class NameAmpDevice(PythonRule):
         uses = [u for u in _uses(module) if not on_cuda_path(module, u)]
         spare = _spare_names(module)
         for use in uses:
-            if _root(use).id in spare:
+            if _root(use).id in spare and not _only_a_type(module, use):
                 yield Match(*module.span(use), grade=Grade.ADVICE, note=_SPARE)
         uses = [u for u in uses if _root(u).id not in spare]
         renames = {id(use): self._arguments(module, use) for use in uses}

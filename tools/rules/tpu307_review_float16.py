@@ -49,6 +49,7 @@ class ReviewFloat16(PythonRule):
         "import numpy as np\nx = np.zeros(3, dtype=np.float16)\n",
         "import torch\nx = torch.zeros(2, dtype=torch.bfloat16)\n",
         "import torch\nfrom copy import deepcopy\nsave(deepcopy(model).half())\n",
+        "import torch\ndef strip_optimizer(f):\n    x = torch.load(f)\n    x['model'].half()\n",
         "import torch\ny = x.half().cpu().numpy()\n",
         "import torch\ndef decode(self):\n    upcast = self.vae.dtype == torch.float16 and self.force\n"
         "    if upcast:\n        self.vae.to(dtype=torch.float16)\n",
@@ -118,6 +119,7 @@ _TO_FILE = re.compile(
     r"\b(torch\.(onnx\.)?export|onnx\.export|export\.export|convert_to_(coreml|onnx)|coremltools|coreai\w*)\b"
 )
 _EXPORTER = re.compile(r"(?i)(^|_)export(er|_|\.)|onnx|coreml|tflite|openvino")
+_ASKED = re.compile(r"^(half|fp16|float16)$|(^|_)(strip|export|onnx)(_|$)")
 _FOR_BNB = re.compile(r"(?i)bnb|bitsandbytes|4bit|8bit")
 
 
@@ -133,7 +135,7 @@ def _meant(module: Module, place: ast.AST) -> bool:
         if isinstance(parent, ast.If | ast.IfExp) and child is not parent.test and _asks_half(module, parent.test):
             return True
         if isinstance(parent, ast.FunctionDef):
-            if parent.name in ("half", "fp16", "float16") or _TO_FILE.search(module.text(parent)):
+            if _ASKED.search(parent.name) or _TO_FILE.search(module.text(parent)):
                 return True
         if isinstance(parent, ast.ClassDef) and _FOR_BNB.search(parent.name):
             return True

@@ -20,7 +20,6 @@ _WORD = re.compile(r"(?i)(^|_)backend$")
 _TOP = 'DEVICE_TYPE = torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else "cpu"\n'
 _IMPORTS_TORCH = re.compile(r"^\s*(import|from) torch\b", re.MULTILINE)
 _TABLE = "the table has no entry for other accelerators; take torch.distributed.get_default_backend_for_device for them"
-_OTHER = "the file does not use torch, so this may name another library's backend; see what takes it"
 _CALL = "torch.distributed.get_default_backend_for_device(DEVICE_TYPE)"
 
 
@@ -48,6 +47,7 @@ class ChooseBackend(PythonRule):
         "import torch\nif torch.cuda.is_available():\n    torch.distributed.init_process_group('nccl')\n",
         "import os\nos.environ['NCCL_DEBUG'] = 'INFO'\n",
         "def set_symmetric_memory(backend: Literal['NCCL'] = 'NCCL'):\n    pass\n",
+        "import json\nbody = json.dumps({'backend': 'nccl'})\n",
         "parser.add_argument('--dist-backend', choices=['nccl', 'gloo'], help='nccl or gloo')\n",
     )
     INVALID = (
@@ -92,7 +92,6 @@ class ChooseBackend(PythonRule):
             f"else {_CALL})\n",
         ),
         Invalid("import torch\nbackends = {'cuda': 'nccl', 'xpu': 'ccl'}\nb = backends.get(kind, 'gloo')\n", None),
-        Invalid("import json\nbody = json.dumps({'backend': 'nccl'})\n", None),
         Invalid(
             "from torch.distributed import init_process_group\nconfig = {'backend': 'nccl'}\n",
             "import torch\nfrom torch.distributed import init_process_group\n\n"
@@ -119,8 +118,6 @@ class ChooseBackend(PythonRule):
                 continue
             if edits and _is_of_torch(module, literal):
                 yield Match(*module.span(place), fix=Fix(tuple(edits)))
-            elif edits:
-                yield Match(*module.span(place), grade=Grade.ADVICE, note=_OTHER)
 
 
 def _in_table(module: Module, literal: ast.expr) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from tools.calls import add_keyword, argument, spread
 from tools.edits import Fix
 from tools.findings import Grade
-from tools.guards import on_cuda_path
+from tools.guards import dotted, on_cuda_path
 from tools.module import Module
 from tools.rules.base import Invalid, Match, PythonRule
 
@@ -42,6 +42,7 @@ class MapCheckpointToCpu(PythonRule):
         "import torch\nstate = torch.load(path, map_location='cpu')\nmodel.load_state_dict(state)\n",
         "import torch\nstate = torch.load(path, device)\n",
         "import numpy as np\nx = np.load(path)\n",
+        "import torch\ndef load(path, **kwargs):\n    return torch.load(path, **kwargs)\n",
         "import torch\nclass Points(Dataset):\n    pass\n\nclass MyDataset(Dataset):\n    def get(self, i):\n        return torch.load(i)\n",
         "import torch\nif torch.cuda.is_available():\n    state = torch.load(path)\n",
     )
@@ -71,7 +72,7 @@ class MapCheckpointToCpu(PythonRule):
             start, end = module.span(call)
             if not spread(call) and _goes_into_a_state(module, call):
                 yield Match(start, end, fix=Fix((add_keyword(module, call, 'map_location="cpu"'),)))
-            elif not _of_data_set(module, call):
+            elif not _of_data_set(module, call) and not _hands_on(module, call):
                 note = 'add map_location="cpu" if the file may come from CUDA, and move what is used to the device'
                 yield Match(start, end, grade=Grade.ADVICE, note=note)
 
@@ -83,6 +84,14 @@ def _of_data_set(module: Module, call: ast.Call) -> bool:
     """Whether it reads what a data set or a transform keeps, which was made on the CPU."""
     classes = (a for a in module.ancestors(call) if isinstance(a, ast.ClassDef))
     return _DATA_SET.search(module.source.relative) is not None or any("Dataset" in c.name for c in classes)
+
+
+def _hands_on(module: Module, call: ast.Call) -> bool:
+    """Whether the call hands on the keywords of its function, so that who calls that decides."""
+    function = module.function(call)
+    given = {dotted(k.value) for k in call.keywords if k.arg is None}
+    kwarg = function.args.kwarg if isinstance(function, ast.FunctionDef) else None
+    return kwarg is not None and kwarg.arg in given
 
 
 def _goes_into_a_state(module: Module, call: ast.Call) -> bool:

@@ -62,6 +62,9 @@ class ReplaceCudaLibrary(PythonRule):
         "if is_bnb_available():\n    import bitsandbytes as bnb\n",
         "def grad(p):\n    if deepspeed_config() is not None:\n        import deepspeed\n        return deepspeed.utils.get(p)\n",
         Valid("def build():\n    import deepspeed\n", "strategies/deepspeed.py"),
+        Valid("from deepspeed.report import main\n", "deepspeed-1.0.data/scripts/report.py"),
+        "if is_te_pytorch_available():\n    import transformer_engine as te\n",
+        "class MegatronLMPlugin:\n    def f(self):\n        from megatron.training import arguments\n",
         Valid("import bitsandbytes as bnb\n", "tuners/bnb.py"),
         "def env():\n    import xformers\n    print(xformers.__version__)\n",
         Valid("from deepspeed.utils import logger\n", "deepspeed/runtime/zero.py"),
@@ -118,14 +121,24 @@ def _under_cuda(module: Module, statement: ast.stmt) -> bool:
     return any(isinstance(p, ast.If) and is_cuda_test(module, p.test) for p in module.ancestors(statement))
 
 
+_SHORT = {
+    "bitsandbytes": ("bnb",),
+    "deepspeed": ("zero3", "zero_stage"),
+    "transformer_engine": ("_te_", "has_te"),
+    "flash_attn_interface": ("flash_attn", "flash_attention"),
+}
+"""How else tests name a library."""
+
+
 def _under_test(module: Module, statement: ast.stmt, library: str) -> bool:
     """Whether a test around an import asks for the library or for its use, so that nobody else comes to it."""
-    short = {"bitsandbytes": "bnb", "deepspeed": "zero3"}.get(library, library)
     child: ast.AST = statement
     for parent in module.ancestors(statement):
+        if isinstance(parent, ast.ClassDef) and library.replace("_", "") in parent.name.lower():
+            return True
         if isinstance(parent, ast.If) and child in parent.body:
             test = module.text(parent.test).lower()
-            if library.lower() in test or short in test:
+            if any(word in test for word in (library.lower(), *_SHORT.get(library, ()))):
                 return True
         child = parent
     return False
@@ -144,4 +157,7 @@ def _for_version(module: Module, statement: ast.Import | ast.ImportFrom) -> bool
 def _is_own(module: Module, library: str) -> bool:
     """Whether the file is part of the library itself, or is named for it, so that only its users come to it."""
     *folders, name = module.source.relative.split("/")
-    return library.partition(".")[0] in folders or name in (f"{library}.py", f"_{library}.py")
+    return any(folder.partition("-")[0] == library.partition(".")[0] for folder in folders) or name in (
+        f"{library}.py",
+        f"_{library}.py",
+    )

@@ -24,7 +24,7 @@ class BucketLengths(PythonRule):
     """``tokenizer(texts, padding=True)`` pads each batch to its own longest text: a new shape, and a new compilation.
 
     ``pad_to_multiple_of`` leaves a few lengths. Masked positions do not change what a model computes beyond rounding, but
-    the batch is another one, so the fix is unsafe. ``pad_sequence`` has no such option and is reported.
+    the batch is another one, so the fix is unsafe, and only reported where no mask is in sight. ``pad_sequence`` has no such option and is reported.
 
     Not covered: padding written by hand.
     """
@@ -63,6 +63,11 @@ class BucketLengths(PythonRule):
             "from transformers import DataCollatorWithPadding\ncollate = DataCollatorWithPadding(tokenizer, pad_to_multiple_of=64)\n",
             unsafe=True,
         ),
+        Invalid(
+            "def embed(self, texts):\n    ids = self.tokenizer(texts, padding='longest', return_tensors='pt').input_ids\n"
+            "    return self.encoder(ids)\n",
+            None,
+        ),
         Invalid("from torch.nn.utils.rnn import pad_sequence\nx = pad_sequence(xs, batch_first=True)\n", None),
     )
 
@@ -74,12 +79,23 @@ class BucketLengths(PythonRule):
             if _pads_to_longest(module, call) and keyword(call, "pad_to_multiple_of") is None:
                 if _only_compared(module, call):
                     continue
-                fix = None if spread(call) else Fix((add_keyword(module, call, f"pad_to_multiple_of={_STEP}"),))
+                fix = (
+                    None
+                    if spread(call) or not _masks(module, call)
+                    else Fix((add_keyword(module, call, f"pad_to_multiple_of={_STEP}"),))
+                )
                 yield Match(*module.span(call), fix=fix, grade=None if fix else Grade.ADVICE, note=_NOTE)
         for call in module.calls(*_PADS):
             if not on_cuda_path(module, call):
                 note = f"pad the result further, to one of a few lengths such as multiples of {_STEP}"
                 yield Match(*module.span(call), grade=Grade.ADVICE, note=note)
+
+
+def _masks(module: Module, call: ast.Call) -> bool:
+    """Whether what pads and is not to count is told the model: by a mask, or with all the tokenizer answers."""
+    scope = module.function(call)
+    text = module.text(scope) if scope is not None else module.source.text
+    return "mask" in text or "**" in text or scope is None
 
 
 def _only_compared(module: Module, call: ast.Call) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from tools.findings import Grade
@@ -14,6 +15,9 @@ _TRANSFORM = (
     "keep the Fourier transform on the CPU and bring its real parts back, or write it as products with cos and sin"
 )
 _MAKERS = ("torch.view_as_complex", "torch.polar", "torch.complex")
+
+
+_PARTS = "keep real and imaginary parts in tensors of their own, and write the products out"
 
 
 class ReviewComplex(PythonRule):
@@ -34,6 +38,7 @@ class ReviewComplex(PythonRule):
     COVERS = ("K2", "K3", "K5")
     VALID = (
         "import torch\nif torch.cuda.is_available():\n    c = torch.view_as_complex(x)\n",
+        "import torch\ndef merge(a):\n    return torch.complex(a[0], a[1]) if a.is_complex() else a\n",
         "def view_as_complex(x):\n    return x\ny = view_as_complex(x)\n",
     )
     INVALID = (
@@ -51,5 +56,13 @@ class ReviewComplex(PythonRule):
             function = module.function(call)
             if function not in seen and not on_cuda_path(module, call):
                 seen.add(function)
-                transform = function is not None and "fft" in module.text(function)
-                yield Match(*module.span(call), note=_TRANSFORM if transform else _ROTATE)
+                text = module.text(function if function is not None else call)
+                if "is_complex()" not in text:
+                    yield Match(*module.span(call), note=_note(text))
+
+
+def _note(text: str) -> str:
+    """What to do instead in a function of this text."""
+    if "fft" in text:
+        return _TRANSFORM
+    return _ROTATE if re.search(r"(?i)freq|rot|rope", text) else _PARTS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from tools.findings import Grade
@@ -22,7 +23,6 @@ _FUNCTIONS = {
     "logaddexp": "torch.maximum(a, b) + torch.log1p(torch.exp(-(a - b).abs()))",
     "erfc": "1 - torch.erf(x)",
     "sinc": _WRITE,
-    "trace": "x.diagonal().sum()",
     "logdet": _CPU,
     "slogdet": _CPU,
 }  # fmt: skip
@@ -62,10 +62,10 @@ class ReviewMissingOperator(PythonRule):
     """Operators that torch_tpu 0.2.0 answers with "is not implemented for TPU".
 
     The list was measured: PyTorch's own samples of every operator were run on the simulated device. Among them are
-    ``smooth_l1_loss``, ``huber_loss``, ``mish``, ``median``, ``trace``, ``std_mean``, eigenvalues and least squares. The
+    ``smooth_l1_loss``, ``huber_loss``, ``mish``, ``median``, ``std_mean``, eigenvalues and least squares. The
     note says what computes the same.
 
-    Reported only, and only where the operator is written out with its package; methods of tensors cannot be told from
+    Transforms of data run on the host and are left. Reported only, and only where the operator is written out with its package; methods of tensors cannot be told from
     those of arrays. Solvers with an obvious copy to the CPU are TPU915's.
     """
 
@@ -86,6 +86,7 @@ class ReviewMissingOperator(PythonRule):
         "import torch\nm = torch.mean(x)\n",
         "import torch\nif torch.cuda.is_available():\n    m = torch.median(x)\n",
         "import torch\nm = torch.median(x.cpu())\n",
+        "import torch\nclass Rotate(BaseTransform):\n    def forward(self, data):\n        return torch.linalg.eigh(data.pos)\n",
     )
     INVALID = (
         Invalid(
@@ -102,4 +103,14 @@ class ReviewMissingOperator(PythonRule):
         for call in module.calls(*_TABLE):
             if on_cuda_path(module, call) or any(".cpu()" in module.text(value) for value in call.args):
                 continue
+            if any(isinstance(a, ast.ClassDef) and _is_transform(module, a) for a in module.ancestors(call)):
+                continue
             yield Match(*module.span(call), note=f"use {_TABLE[module.qualify(call.func) or '']}")
+
+
+def _is_transform(module: Module, holder: ast.ClassDef) -> bool:
+    """Whether a class is one of the transforms that a data set runs on the host."""
+    return any(
+        "Transform" in module.text(base).rpartition(".")[2] and "former" not in module.text(base)
+        for base in holder.bases
+    )
