@@ -5,28 +5,23 @@ from __future__ import annotations
 import bisect
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 
-from tools.strings import Strings
-
-_OPENING = re.compile(r"\n([ \t]*)((?:async[ \t]+def|def|class)[ \t]+\w+)")
-_AT_MARGIN = re.compile(r"\n(?=[^\s#)\]}])")
+_AT_MARGIN = re.compile(r"\n(?=[^\s)\]}])")
+_OPENING = re.compile(r"\n([ \t]+)((?:async[ \t]+def|def|class)[ \t]+\w+)")
+_DEFINITION = re.compile(r"()((?:async[ \t]+def|def|class)[ \t]+\w+)")
 _STAYS = re.compile(
-    r"(?:import|from|if|elif|else|try|except|finally|for|while|with|async|def|class|match|type)\b|[@.\d]|\w?\w?[\"']"
+    r"(?:import|from|if|elif|else|try|except|finally|for|while|with|async|match|type)\b|[.\d]|\w?\w?[\"']"
 )
 """Begins a statement at the margin that is never left out; with a quote, it may be the module's docstring."""
-_IMPORTS = re.compile(r"(?:import|from)[ \t]")
-_TORCH = re.compile(r"(?:import|from) torch")
-_IMPORT = re.compile(r"[ \t]+((?:import|from)[ \t]+[^\n;\\(]*(?:\([^#)]*\))?[ \t]*(?:#[^\n]*)?)(?=\n|\Z)")
-_HEADER = re.compile(r"[\[\](){}:]|\"[^\"\n]*\"|'[^'\n]*'|#[^\n]*")
-_MATTERS = re.compile(r"(?i)dev|gpu|cuda")
+_IMPORTS = re.compile(r"[ \t]*(?:import|from)[ \t]")
+_IMPORT = re.compile(r"[ \t]+((?:import|from)[ \t]+[^\n;\\(]*(?:\([^)]*\))?[ \t]*)(?=\n|\Z)")
+_HEADER = re.compile(r"[\[\](){}:]|\"[^\"\n]*\"|'[^'\n]*'")
+_MATTERS = re.compile(r"[dD][eE][vV]|[gG][pP][uU]|[cC][uU][dD][aA]")
 """In a function's parameters: a rule may ask whether one of them is a device."""
 
 
-def carve(
-    text: str, starts: Sequence[int], lines: Sequence[int], classes: Sequence[int] = (), strings: Strings | None = None
-) -> str:
+def carve(text: str, code: str, starts: Sequence[int], lines: Sequence[int], classes: Sequence[int] = ()) -> str:
     """``text`` with uninteresting code left out; every line and column of what is left stays where it was.
 
     A function or class without a line of interest keeps its name, its first and last line and its imports of torch.
@@ -38,178 +33,162 @@ def carve(
 
     Args:
         text: Python source whose lines end with a line feed alone.
+        code: see ``tools.strings``.
         starts: offset of each line.
         lines: sorted numbers (from 1) of the lines that must stay, with the function that encloses them.
         classes: likewise, with the whole class that encloses them.
-        strings: the text's long strings.
     """
-    return _Carving(text, starts, lines, classes, strings or Strings(text)).result()
+    places = [starts[line - 1] for line in lines]
+    return _Carving(text, code, places, [starts[line - 1] for line in classes]).result()
 
 
-@dataclass
 class _Carving:
-    text: str
-    starts: Sequence[int]
-    lines: Sequence[int]
-    classes: Sequence[int]
-    strings: Strings
-    gone: list[tuple[int, int, str]] = field(default_factory=list)
-    """What is left out, as (start, end, what stands there instead)."""
+    """See ``carve``; ``places`` and ``classes`` are where the lines start."""
+
+    def __init__(self, text: str, code: str, places: Sequence[int], classes: Sequence[int]) -> None:
+        self.text = text
+        self.code = code
+        self.places = places
+        self.classes = classes
+        self.torch = sorted((*_all(code, "import torch"), *_all(code, "from torch")))
+        self.gone: list[tuple[int, int, str]] = []
+        """What is left out, as (start, end, what stands there instead)."""
 
     def result(self) -> str:
-        outermost = self._definitions()
-        if not any(self._is_code(line) for line in self._outside(outermost)):
-            self._statements(outermost)
-            self.gone.sort()
+        rest = list(self._definitions())
+        if not any(matters for _, _, matters in rest):
+            self._statements([(start, end) for start, end, _ in rest])
         position, pieces = 0, []
-        for start, end, instead in self.gone:
+        for start, end, instead in sorted(self.gone):
             pieces += [self.text[position:start], instead]
             position = end
         return "".join([*pieces, self.text[position:]])
 
-    def _definitions(self) -> list[tuple[int, int]]:
-        """Leaves out definitions; returns the spans of all outermost ones."""
-        text, position = self.text, 0
-        outermost: list[tuple[int, int]] = []
-        for match in _OPENING.finditer(text):
-            if match.start() < position or self.strings.around(match.start()) is not None:
-                continue
-            start = self._decorators(match)
-            end = self._end(match.end(), len(match.group(1)))
-            if not outermost or start > outermost[-1][1]:
-                outermost.append((start, end))
-            if not self._touched(self.lines, start, end):
-                self._leave_out(match, start, end)
-                position = end
-            elif not match.group(2).startswith("class") or self._touched(self.classes, start, end):
-                position = end
-        return outermost
+    def _definitions(self) -> Iterator[tuple[int, int, bool]]:
+        """Leaves out definitions; yields start and end of what else is at module level, and whether it matters."""
+        code, decorated = self.code, -1
+        begins = [*([0] if code[:1].strip() else []), *(match.end() for match in _AT_MARGIN.finditer(code))]
+        for start, following in zip(begins, [*begins[1:], len(code) + 1], strict=True):
+            if code[start] == "@":
+                decorated = start if decorated < 0 else decorated
+            elif match := _DEFINITION.match(code, start):
+                self._definition(match, start if decorated < 0 else decorated, following - 1)
+                decorated = -1
+            else:
+                yield start, following - 1, self._statement(start, following - 1)
 
-    def _decorators(self, match: re.Match[str]) -> int:
-        """Where the decorators of a definition start, or itself."""
-        text, margin = self.text, match.group(1)
-        first = line = match.start() + 1
-        while line:
-            line = text.rfind("\n", 0, line - 1) + 1
-            begin = text[line : line + len(margin) + 1]
-            if begin == margin + "@":
-                first = line
-            elif not begin.startswith(margin) or begin[len(margin) :] not in (" ", "\t", ")", "]", "}", "#"):
-                break
-        return first
+    def _definition(self, match: re.Match[str], start: int, end: int) -> None:
+        if not _within(self.places, start, end):
+            self._leave_out(match, start, end)
+        elif match.group(2).startswith("class") and not _within(self.classes, start, end):
+            self._inside(match.end(), end)
 
-    def _touched(self, lines: Sequence[int], start: int, end: int) -> bool:
-        index = bisect.bisect_left(lines, bisect.bisect_right(self.starts, start))
-        return index < len(lines) and lines[index] <= bisect.bisect_right(self.starts, end)
+    def _inside(self, start: int, end: int) -> list[tuple[int, int]]:
+        """Leaves out definitions inside another statement; returns the spans of all that are in no other there."""
+        spans, position = list[tuple[int, int]](), start
+        for match in _OPENING.finditer(self.code, start, end):
+            if match.start() >= position:
+                spans.append((self._decorators(match, position), self._end(match, end)))
+                self._definition(match, *spans[-1])
+                position = spans[-1][1]
+        return spans
 
-    def _end(self, start: int, indent: int) -> int:
-        """Offset of the line end before the next statement that is not deeper than ``indent``."""
-        text = self.text
-        for match in _not_deeper(indent).finditer(text, start):
-            place = match.start()
-            if text[place - 1] != "\\" and self.strings.around(place) is None:
-                return place
-        return len(text)
+    def _statement(self, start: int, end: int) -> bool:
+        """Leaves out definitions in a statement; whether a line of interest is elsewhere in it, and in no import."""
+        code, spans = self.code, self._inside(start, end)
+        index = bisect.bisect_left(self.places, start)
+        if _IMPORTS.match(code, start):
+            return False
+        return any(
+            not _IMPORTS.match(code, place) and not any(begin <= place <= stop for begin, stop in spans)
+            for place in self.places[index : bisect.bisect_right(self.places, end)]
+        )
+
+    def _decorators(self, match: re.Match[str], after: int) -> int:
+        """Where the decorators of a definition start, or its line."""
+        code, first = self.code, match.start() + 1
+        margin = match.group(1)
+        while True:
+            place = code.rfind(f"\n{margin}@", after, first - 1)
+            if place < 0:
+                return first
+            following = _not_deeper(len(margin)).search(code, place + 1)
+            if following is None or following.start() != first - 1:
+                return first
+            first = place + 1
+
+    def _end(self, match: re.Match[str], end: int) -> int:
+        """Offset of the line end before the next statement that is not deeper than a definition."""
+        for found in _not_deeper(len(match.group(1))).finditer(self.code, match.end(), end):
+            if self.code[found.start() - 1] != "\\":
+                return found.start()
+        return end
 
     def _leave_out(self, match: re.Match[str], start: int, end: int) -> None:
         """Puts a stub in a definition's place, without its decorators."""
-        text, margin = self.text, match.group(1)
+        code, margin = self.code, match.group(1)
         head = self._head(match, end)
-        end = _last_code(text, head, end)
+        end = head + len(code[head:end].rstrip())
         pieces, position = ["" if head > match.end() else "():"], head
         imports = self._imports(head, end)
         if imports is None:
             return
         for begin, stop in imports:
-            pieces += ["\n" * text.count("\n", position, begin), margin, " ", text[begin:stop]]
+            pieces += ["\n" * self.text.count("\n", position, begin), margin, " ", self.text[begin:stop]]
             position = stop
-        rest = text.count("\n", position, end)
+        rest = self.text.count("\n", position, end)
         if rest or not imports:
             pieces += ["\n" * rest, margin if rest else "", " 0"]
-        if start <= match.start():
-            self.gone.append((start, match.start(), "\n" * text.count("\n", start, match.start())))
+        first = match.start(1)
+        if start < first:
+            self.gone.append((start, first, "\n" * self.text.count("\n", start, first)))
         self.gone.append((head, end, "".join(pieces)))
 
     def _head(self, match: re.Match[str], end: int) -> int:
         """The end of what stays of a definition's first lines: its name, or its parameters where they matter."""
-        text, start = self.text, match.end()
-        if match.group(1) or not match.group(2).startswith("def") or not _MATTERS.search(text, start, end):
+        code, start = self.code, match.end()
+        if match.group(1) or not match.group(2).startswith("def"):
             return start
         depth = 0
-        for token in _HEADER.finditer(text, start, end):
+        for token in _HEADER.finditer(code, start, end):
             depth += (token.group() in "([{") - (token.group() in ")]}")
             if token.group() == ":" and not depth:
-                return token.end() if _MATTERS.search(text, start, token.end()) else start
+                return token.end() if _MATTERS.search(code, start, token.end()) else start
         return start
 
     def _imports(self, start: int, end: int) -> list[tuple[int, int]] | None:
         """Spans of the statements that import torch, which count for the whole file; None where one is not alone."""
-        text, spans = self.text, list[tuple[int, int]]()
-        for found in _TORCH.finditer(text, start, end):
-            if spans and found.start() < spans[-1][1]:
+        code, spans = self.code, list[tuple[int, int]]()
+        for place in self.torch[bisect.bisect_left(self.torch, start) : bisect.bisect_left(self.torch, end)]:
+            if spans and place < spans[-1][1]:
                 continue
-            if self.strings.around(found.start()) is not None or self.strings.in_comment(found.start()):
-                continue
-            line = text.rfind("\n", 0, found.start())
-            statement = _IMPORT.match(text, line + 1, end) if line >= start else None
+            line = code.rfind("\n", 0, place)
+            statement = _IMPORT.match(code, line + 1, end) if line >= start else None
             if statement is None:
                 return None
             spans.append(statement.span(1))
         return spans
 
-    def _outside(self, outermost: Sequence[tuple[int, int]]) -> Iterator[int]:
-        """Lines of interest in no definition."""
-        begins = [start for start, _ in outermost]
-        for line in self.lines:
-            place = self.starts[line - 1]
-            index = bisect.bisect_right(begins, place) - 1
-            if index < 0 or place > outermost[index][1]:
-                yield line
-
-    def _is_code(self, line: int) -> bool:
-        """Whether a line at module level is in another statement than an import."""
-        text, start = self.text, self.starts[line - 1]
-        while start and (text[start] in " \t\n#)]}" or self.strings.around(start) is not None):
-            start = text.rfind("\n", 0, start - 1) + 1
-        return not _IMPORTS.match(text, start) and not _IMPORTS.match(text[self.starts[line - 1] :][:80].lstrip())
-
-    def _statements(self, outermost: Sequence[tuple[int, int]]) -> None:
+    def _statements(self, rest: Sequence[tuple[int, int]]) -> None:
         """Leaves out simple statements at module level, each run of them for one ``pass``."""
-        position = 0
-        for start, end in [*outermost, (len(self.text), len(self.text))]:
-            self._run(position, start)
-            position = end
+        for start, end in rest:
+            if start and not _STAYS.match(self.code, start) and self.code.find("import", start, end) < 0:
+                self.gone.append((start, end, "pass" + "\n" * self.text.count("\n", start, end)))
 
-    def _run(self, start: int, end: int) -> None:
-        text, begin = self.text, None
-        for match in _AT_MARGIN.finditer(text, start, end):
-            place = match.end()
-            if self.strings.around(place) is not None:
-                continue
-            stays = _STAYS.match(text, place) is not None or place == 0
-            if stays and begin is not None:
-                self._blank(begin, match.start())
-                begin = None
-            elif not stays and begin is None:
-                begin = place
-        if begin is not None:
-            self._blank(begin, end)
 
-    def _blank(self, start: int, end: int) -> None:
-        if self.text.find("import", start, end) < 0:
-            self.gone.append((start, end, "pass" + "\n" * self.text.count("\n", start, end)))
+def _all(text: str, word: str) -> Iterator[int]:
+    place = text.find(word)
+    while place >= 0:
+        yield place
+        place = text.find(word, place + 1)
+
+
+def _within(places: Sequence[int], start: int, end: int) -> bool:
+    """Whether one of the sorted places is in a span."""
+    index = bisect.bisect_left(places, start)
+    return index < len(places) and places[index] <= end
 
 
 @cache
 def _not_deeper(indent: int) -> re.Pattern[str]:
-    return re.compile(rf"\n[ \t]{{0,{indent}}}[^\s#)\]}}]")
-
-
-def _last_code(text: str, start: int, end: int) -> int:
-    """``end`` moved before trailing blank lines and comments, so that the block keeps its last line."""
-    while True:
-        end = start + len(text[start:end].rstrip())
-        line = text.rfind("\n", start, end) + 1
-        if line <= start or not text[line:end].lstrip().startswith("#"):
-            return end
-        end = line - 1
+    return re.compile(rf"\n[ \t]{{0,{indent}}}[^\s)\]}}]")

@@ -17,7 +17,7 @@ from tools.notebook import Notebook
 from tools.project import Project
 from tools.rules import all_rules
 from tools.rules.base import Match, PythonRule, Rule, TextRule
-from tools.sieve import Reader, sieve
+from tools.sieve import Reader, Sight, sieve
 from tools.source import SourceFile, Unreadable, parse
 from tools.tidy import without_orphans
 
@@ -88,15 +88,15 @@ def examine(path: str, data: bytes, project: Project, rules: Sequence[Rule], *, 
         whole: see ``Module``.
     """
     seen = Examined()
-    awake, everyone = _awake(path, data, applicable(path, data, project, rules))
+    awake, sight = _awake(path, data, applicable(path, data, project, rules))
     if not awake:
         return seen
     try:
         seen.source = open_source(path, data)
         module = None
         if any(isinstance(rule, PythonRule) for rule in awake):
-            reader = Reader(seen.source)
-            everyone = reader.awake(everyone)
+            reader = Reader(seen.source, sight.words)
+            everyone = reader.awake(sight.rules)
             awake = [rule for rule in awake if not isinstance(rule, PythonRule) or rule in everyone]
             if not awake:
                 return seen
@@ -256,8 +256,8 @@ def _by_kind(rules: tuple[Rule, ...]) -> tuple[tuple[PythonRule, ...], tuple[Tex
     )
 
 
-def _awake(path: str, data: bytes, rules: Sequence[Rule]) -> tuple[list[Rule], list[PythonRule]]:
-    """The rules that can have a finding in a file, and all rules for Python that can, whichever are asked for.
+def _awake(path: str, data: bytes, rules: Sequence[Rule]) -> tuple[list[Rule], Sight]:
+    """The rules that can have a finding in a file, and what all rules for Python see there, whichever are asked for.
 
     By all of them the lines of interest are chosen, so that a rule sees the same nodes whichever others run with it.
     """
@@ -269,10 +269,10 @@ def _awake(path: str, data: bytes, rules: Sequence[Rule]) -> tuple[list[Rule], l
         and all(required.encode() in data for required in rule.REQUIRES)
     ]
     if not python:
-        return [*awake], []
-    everyone = sieve(_with_all(python)).awake(data, quoted=path.endswith(".ipynb"))
+        return [*awake], Sight([], frozenset())
+    sight = sieve(_with_all(python)).look(data, quoted=path.endswith(".ipynb"))
     chosen = set(python)
-    return [*(rule for rule in everyone if rule in chosen), *awake], everyone
+    return [*(rule for rule in sight.rules if rule in chosen), *awake], sight
 
 
 @cache

@@ -15,7 +15,6 @@ from tools.edits import Edit
 from tools.names import Names
 from tools.project import Project
 from tools.source import SourceFile, Unreadable, parse
-from tools.strings import Strings
 
 Node = TypeVar("Node", bound=ast.AST)
 
@@ -32,13 +31,11 @@ class Interest:
         lines: those with a word of a rule, or with a name that an import gives a thing with such a word.
         classes: those of rules that look at whole classes.
         whole: whether some rule needs the whole file.
-        strings: the file's long strings, None where its lines do not end with a line feed alone.
     """
 
     lines: Sequence[int]
     classes: Sequence[int] = ()
     whole: bool = True
-    strings: Strings | None = None
 
 
 class Module:
@@ -62,16 +59,16 @@ class Module:
         self, source: SourceFile, project: Project, interest: Interest | Sequence[str], *, whole: bool = True
     ) -> None:
         if not isinstance(interest, Interest):
-            interest = Interest(_lines_with(source, interest))
+            interest = Interest(_lines_with(source, source.text, interest))
         self.source = source
         self.project = project
-        self.carved = not (whole or interest.whole or interest.strings is None or len(source.text) < _LONG)
+        self.carved = not (whole or interest.whole or "\r" in source.text or len(source.text) < _LONG)
         self.tree = _parse_carved(source, interest) if self.carved else parse(source)
         self.facts: dict[object, object] = {}
         self._parents: dict[ast.AST, ast.AST] = {}
         self._qualified: dict[ast.expr, str | None] = {}
         self._by_type: dict[type[ast.AST], list[ast.AST]] = defaultdict(list)
-        self._lines = sorted({*interest.lines, *_lines_with(source, ("import",))})
+        self._lines = sorted({*interest.lines, *_lines_with(source, source.code, ("import",))})
         self._visit(self.tree)
 
     def _visit(self, root: ast.AST) -> None:
@@ -226,9 +223,9 @@ def _children(node: ast.AST) -> list[ast.AST]:
     return children
 
 
-def _lines_with(source: SourceFile, words: Sequence[str]) -> list[int]:
-    """Sorted numbers of the lines that hold one of the words."""
-    text, starts = source.text, source.starts
+def _lines_with(source: SourceFile, text: str, words: Sequence[str]) -> list[int]:
+    """Sorted numbers of a source's lines that hold one of the words in its text or in its code."""
+    starts = source.starts
     lines: set[int] = set()
     for word in words:
         place = text.find(word)
@@ -245,7 +242,7 @@ _LONG = 2_000
 
 def _parse_carved(source: SourceFile, interest: Interest) -> ast.Module:
     try:
-        return parse(source, carve(source.text, source.starts, interest.lines, interest.classes, interest.strings))
+        return parse(source, carve(source.text, source.code, source.starts, interest.lines, interest.classes))
     except Unreadable:
         return parse(source)
 

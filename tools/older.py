@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from tools.module import Module
-from tools.project import Project
+from tools.project import Project, Trait
 from tools.requirements import FILES, requirements
 from tools.source import SourceFile, Unreadable
 
@@ -15,13 +15,13 @@ Release = tuple[int, int]
 
 ACCELERATOR: Release = (2, 6)
 """The first release with ``torch.accelerator``."""
+_WITHOUT: Release = (2, 5)
+"""The last release without it."""
 AMP: Release = (2, 4)
 """The first release in which ``torch.amp`` has all that ``torch.cuda.amp`` has."""
 
 _METADATA = re.compile(r"^Requires-Dist:[ \t]*torch(?![\w.-])[ \t]*(\(?[^;\n]*)", re.MULTILINE)
 _CLAUSE = re.compile(r"([=<>!~^]{1,3})[ \t]*v?(\d+)(?:\.(\d+))?")
-_ASKS = re.compile(rb"(has|get)attr\(\s*torch\s*,\s*[\"']accelerator[\"']")
-_OWN = re.compile(rb"hasattr\(torch, \"accelerator\"\) and torch\.accelerator\.is_available\(\)\s+else")
 
 
 def is_for_older(module: Module, release: Release = ACCELERATOR) -> bool:
@@ -41,24 +41,24 @@ def _oldest(project: Project, path: str) -> Release | None:
         folder = folder.rpartition("/")[0]
         if folder in bounds:
             return bounds[folder]
-    return None
+    return _WITHOUT if project.has(Trait.ASKS_FOR_ACCELERATOR) else None
 
 
 def _bounds(project: Project) -> dict[str, Release]:
-    """The oldest release by folder; found once a project."""
+    """The oldest release by folder, as files state it; found once a project."""
     known: dict[str, Release] | None = vars(project).get("_torch_bounds")
     if known is None:
         known = {}
         for folder, release in _stated(project):
             known[folder] = min(release, known.get(folder, release))
-        if "" not in known and _asks_for_accelerator(project):
-            known[""] = (2, 5)
         vars(project)["_torch_bounds"] = known
     return known
 
 
 def _stated(project: Project) -> Iterator[tuple[str, Release]]:
     for path in project.paths:
+        if path.endswith(".py") and not path.endswith("setup.py"):
+            continue
         folder, _, name = path.rpartition("/")
         metadata = name in ("METADATA", "PKG-INFO") and folder.endswith((".dist-info", ".egg-info"))
         if metadata or _is_requirements(path):
@@ -89,7 +89,3 @@ def oldest_of(spec: str) -> Release | None:
     lower = [release for operator, release in clauses if operator in (">=", ">", "~=", "^", "~", "==", "===", "=")]
     upper = [release for operator, release in clauses if operator in ("<", "<=")]
     return max(lower) if lower else min(upper, default=None)
-
-
-def _asks_for_accelerator(project: Project) -> bool:
-    return any(b"accelerator" in data and _ASKS.search(data) and not _OWN.search(data) for _, data in project.sources())

@@ -7,7 +7,9 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from enum import Flag, auto
+from functools import cached_property, reduce
+from operator import or_
 from pathlib import Path
 
 from tools.findings import Skipped
@@ -21,6 +23,31 @@ LEFT_OUT = frozenset(
 """Folders that are never part of the user's own source."""
 
 
+class Trait(Flag):
+    """What a Python file has that rules for other files ask for."""
+
+    NONE = 0
+    OWN_CUDA = auto()
+    """A class with a ``cuda`` method of its own, so that ``.cuda()`` may mean that one."""
+    ASKS_FOR_ACCELERATOR = auto()
+    """A test for ``torch.accelerator``, which older releases of PyTorch lack."""
+    HALF_ON_CUDA = auto()
+    """It takes bfloat16 off CUDA where its settings ask for float16, as rule TPU305 writes it."""
+
+
+def traits_of(path: str, data: bytes) -> Trait:
+    """What one file has."""
+    found = Trait.NONE
+    if path.endswith(".py"):
+        if b"def cuda" in data and _CUDA_METHOD.search(data):
+            found |= Trait.OWN_CUDA
+        if b"accelerator" in data and _ASKS.search(data) and not _OWN.search(data):
+            found |= Trait.ASKS_FOR_ACCELERATOR
+        if b"float16 else" in data and _HALF_ON_CUDA.search(data):
+            found |= Trait.HALF_ON_CUDA
+    return found
+
+
 @dataclass
 class Project:
     """A repository as a set of files.
@@ -29,11 +56,15 @@ class Project:
         root: its top folder.
         settings: what its owner asks to be left out.
         skipped: what listing left out, filled while ``paths`` is read.
+        known: traits of files read so far, for who reads all of them anyway; None to have them read when asked for.
+        asked: traits that were asked for and are not known.
     """
 
     root: Path
     settings: ScanSettings = field(default_factory=ScanSettings)
     skipped: list[Skipped] = field(default_factory=list)
+    known: Trait | None = None
+    asked: Trait = Trait.NONE
 
     @cached_property
     def paths(self) -> list[str]:
@@ -109,15 +140,18 @@ class Project:
         imported = (names for _, data in self.sources((".py", ".ipynb")) for names in _FROM_IMPORT.findall(data))
         return frozenset(name for names in imported for name in _NAME.findall(names.decode("utf-8", "replace")))
 
-    @cached_property
-    def own_cuda_methods(self) -> frozenset[str]:
-        """Files in which some class defines its own ``cuda`` method, so that ``.cuda()`` may mean that one."""
-        return frozenset(path for path, data in self.sources() if b"def cuda" in data and _CUDA_METHOD.search(data))
+    def has(self, trait: Trait) -> bool:
+        """Whether some file has a trait, as far as is known."""
+        if self.known is None:
+            return trait in self._traits
+        if trait in self.known:
+            return True
+        self.asked |= trait
+        return False
 
     @cached_property
-    def keeps_half_on_cuda(self) -> bool:
-        """Whether the program takes bfloat16 off CUDA where its settings ask for float16, as rule TPU305 writes it."""
-        return any(b"bfloat16" in data and _HALF_ON_CUDA.search(data) for _, data in self.sources())
+    def _traits(self) -> Trait:
+        return reduce(or_, (traits_of(path, data) for path, data in self.sources()), Trait.NONE)
 
 
 @dataclass
@@ -142,6 +176,8 @@ class TextProject(Project):
 _FROM_IMPORT = re.compile(rb"\bfrom[ \t]+(?!torch\b)[\w.]+[ \t]+import[ \t]*(\([^)]*\)|[^\n]*)")
 _NAME = re.compile(r"\w+")
 _HALF_ON_CUDA = re.compile(rb"!= (?:torch\.)?float16 else (?:torch\.)?bfloat16")
+_ASKS = re.compile(rb"(has|get)attr\(\s*torch\s*,\s*[\"']accelerator[\"']")
+_OWN = re.compile(rb"hasattr\(torch, \"accelerator\"\) and torch\.accelerator\.is_available\(\)\s+else")
 _CUDA_METHOD = re.compile(rb"^[ \t]+def cuda[ \t]*\(", re.MULTILINE)
 
 

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tools.choice import choose
 from tools.engine import applicable, examine, finding, is_python, reads, without_collector
 from tools.findings import Finding, ScanResult, Skipped
-from tools.project import Project
+from tools.project import Project, Trait, traits_of
 from tools.rules import selected
 from tools.rules.base import Rule
 from tools.source import Unreadable
 
 Progress = Callable[[int, int], None]
 """Called with files done and files in all."""
-
-_Part = tuple[int, int, list[Finding], list[Skipped]]
 
 
 def scan(
@@ -52,21 +52,56 @@ def scan(
     settings, rules = choose(root, select, ignore)
     project = Project(root, settings)
     paths = [path for path in project.paths if reads(path, rules)]
-    result = ScanResult(root=str(root))
-    for number, (files, parsed, findings, skipped) in enumerate(_parts(project, paths, rules, jobs), 1):
-        result.files += files
-        result.parsed += parsed
-        result.findings += findings
-        result.skipped += skipped
+    total = _Part()
+    for number, part in enumerate(_parts(project, paths, rules, jobs), 1):
+        total.add(part)
         if on_progress:
             on_progress(min(number * _CHUNK, len(paths)), len(paths))
-    result.skipped += project.skipped
-    result.findings.sort(key=lambda f: (f.path, f.cell or 0, f.line, f.column, f.rule))
-    result.skipped.sort(key=lambda s: s.path)
-    return result
+    project.known = total.traits
+    for path, doubtful in total.doubtful.items():
+        total.add(_examine_file(project, rules, path) if doubtful.asked & total.traits else doubtful)
+    return ScanResult(
+        root=str(root),
+        files=total.files,
+        parsed=total.parsed,
+        findings=sorted(total.findings, key=lambda f: (f.path, f.cell or 0, f.line, f.column, f.rule)),
+        skipped=sorted([*total.skipped, *project.skipped], key=lambda s: s.path),
+    )
 
 
-_CHUNK = 48
+_CHUNK = 24
+"""Files that a process takes at a time."""
+
+
+@dataclass
+class _Part:
+    """What was seen in some files.
+
+    Attributes:
+        files: how many some rule reads.
+        parsed: how many were parsed.
+        findings: what was found.
+        skipped: what could not be examined.
+        traits: what the files have.
+        asked: the traits that the findings depend on and that were not known.
+        doubtful: files whose findings depend on traits that other files may have, by path.
+    """
+
+    files: int = 0
+    parsed: int = 0
+    findings: list[Finding] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
+    traits: Trait = Trait.NONE
+    asked: Trait = Trait.NONE
+    doubtful: dict[str, _Part] = field(default_factory=dict)
+
+    def add(self, other: _Part) -> None:
+        self.files += other.files
+        self.parsed += other.parsed
+        self.findings += other.findings
+        self.skipped += other.skipped
+        self.traits |= other.traits
+        self.doubtful.update(other.doubtful)
 
 
 def _parts(project: Project, paths: list[str], rules: list[Rule], jobs: int) -> Iterator[_Part]:
@@ -91,6 +126,7 @@ def _start_worker(project: Project, ids: tuple[str, ...]) -> None:
     if hasattr(signal, "SIGHUP"):  # absent on Windows
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.freeze()
     _worker = project, [rule for rule in selected() if rule.ID in ids]
 
 
@@ -100,23 +136,29 @@ def _work(paths: list[str]) -> _Part:
 
 
 def _examine_chunk(project: Project, rules: list[Rule], paths: list[str]) -> _Part:
-    files, parsed, findings, skipped = 0, 0, list[Finding](), list[Skipped]()
+    whole = _Part()
     with without_collector():
         for path in paths:
-            try:
-                data = project.read(path)
-            except Unreadable as problem:
-                if is_python(path):
-                    files += 1
-                    skipped.append(Skipped(path=path, reason=problem.reason))
-                continue
-            applying = applicable(path, data, project, rules)
-            if not applying:
-                continue
-            files += 1
-            seen = examine(path, data, project, applying, whole=False)
-            parsed += seen.parsed
-            skipped += seen.skipped
-            if seen.source is not None:
-                findings += [finding(rule, match, seen.source) for rule, match in seen.matches]
-    return files, parsed, findings, skipped
+            project.known, project.asked = (project.known or Trait.NONE) | whole.traits, Trait.NONE
+            part = _examine_file(project, rules, path)
+            if part.asked:
+                whole.traits |= part.traits
+                whole.doubtful[path] = part
+            else:
+                whole.add(part)
+    return whole
+
+
+def _examine_file(project: Project, rules: list[Rule], path: str) -> _Part:
+    try:
+        data = project.read(path)
+    except Unreadable as problem:
+        told = [Skipped(path=path, reason=problem.reason)]
+        return _Part(files=1, skipped=told) if is_python(path) else _Part()
+    traits = traits_of(path, data)
+    applying = applicable(path, data, project, rules)
+    if not applying:
+        return _Part(traits=traits)
+    seen = examine(path, data, project, applying, whole=False)
+    findings = [finding(rule, match, seen.source) for rule, match in seen.matches] if seen.source else []
+    return _Part(1, seen.parsed, findings, seen.skipped, traits, project.asked)

@@ -15,6 +15,8 @@ from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
 
+from tools.strings import code_of
+
 MAX_BYTES = 4 * 1024 * 1024
 """Larger files are generated or data; they are reported as skipped, not parsed."""
 
@@ -72,6 +74,11 @@ class SourceFile:
     def editable(self) -> str:
         """The text that edits apply to; as long as ``text`` and usually the same."""
         return self.text
+
+    @cached_property
+    def code(self) -> str:
+        """The text with comments and long strings blanked; all of it where lines do not end with a line feed alone."""
+        return self.text if "\r" in self.text else code_of(self.text)
 
     @cached_property
     def starts(self) -> list[int]:

@@ -1,113 +1,84 @@
-"""Where a Python text has comments and strings of several lines, told without tokenizing all of it."""
+"""The code of a Python text: what is left when comments and strings of several lines are blanked out."""
 
 from __future__ import annotations
 
-import bisect
 import re
 
 _TOKEN = re.compile(
-    r'"""(?:[^"\\]|\\.|"(?!""))*"""'
-    r"|'''(?:[^'\\]|\\.|'(?!''))*'''"
-    r'|"[^"\\\n]*(?:\\.[^"\\\n]*)*"'
-    r"|'[^'\\\n]*(?:\\.[^'\\\n]*)*'"
-    r"|#[^\n]*",
+    r'#[^\n]*+|"""[^"\\]*+(?:(?:\\.|"(?!""))[^"\\]*+)*+"""'
+    r"|'''[^'\\]*+(?:(?:\\.|'(?!''))[^'\\]*+)*+'''"
+    r'|"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"'
+    r"|'[^'\\\n]*+(?:\\.[^'\\\n]*+)*+'",
     re.DOTALL,
 )
-"""A string or a comment."""
+"""A comment or a string."""
+_MARKS = ("#", '"""', "'''")
 
 
-class Strings:
-    """The strings of several lines in a text, and what is inside one or in a comment.
+def code_of(text: str) -> str:
+    """The text, as long as it was, with spaces for comments and for what is inside strings of several lines.
 
-    Such a string is found by its quotes; only a line with another quote or a comment before them is tokenized. The text
-    is taken to be Python: where it is not, a parser will say so.
+    Such a string keeps its first and last character and becomes one line with what follows it. Only a line with another
+    quote before a comment or a long string is tokenized. The text is taken to be Python: where it is not, a parser will
+    say so.
 
     Args:
-        text: Python source whose lines end with a line feed.
+        text: Python source whose lines end with a line feed alone.
     """
+    pieces: list[str] = []
+    kept = position = 0
+    places = [_find(text, mark, 0) for mark in _MARKS]
+    while True:
+        for index, known in enumerate(places):
+            if known < position:
+                places[index] = _find(text, _MARKS[index], position)
+        place = min(places)
+        if place == len(text):
+            return "".join([*pieces, text[kept:]])
+        over = _token_over(text, place, position)
+        if over is not None:
+            position = over
+            continue
+        position = _end(text, place)
+        inside = 0 if text[place] == "#" else 1
+        if not inside or text.find("\n", place, position) >= 0:
+            pieces += (text[kept : place + inside], " " * (position - place - 2 * inside))
+            kept = position - inside
 
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self._starts: list[int] = []
-        self._ends: list[int] = []
-        self._find()
 
-    def _find(self) -> None:
-        text, position = self.text, 0
-        places = {quote: text.find(quote) for quote in ('"""', "'''")}
-        while True:
-            quote, place = min(places.items(), key=lambda pair: pair[1] if pair[1] >= 0 else len(text))
-            if place < 0:
-                return
-            before = self._token_over(place, position)
-            if before is None:
-                position = self._end(quote, place)
-                if "\n" in text[place:position]:
-                    self._starts.append(place)
-                    self._ends.append(position)
-            else:
-                position = before
-            for other, known in places.items():
-                if 0 <= known < position:
-                    places[other] = text.find(other, position)
+def _find(text: str, mark: str, start: int) -> int:
+    place = text.find(mark, start)
+    return place if place >= 0 else len(text)
 
-    def _token_over(self, place: int, after: int) -> int | None:
-        """The end of the shorter string or the comment that holds ``place``, None where it is in neither.
 
-        Args:
-            place: an offset.
-            after: an offset before it that is in no string.
-        """
-        text = self.text
-        start = max(self._line(place), after)
-        before = text[start:place]
-        if '"' not in before and "'" not in before and "#" not in before:
-            return None
-        for token in _TOKEN.finditer(text, start):
-            if token.start() >= place:
-                return None
-            if token.end() > place:
-                return token.end()
+def _token_over(text: str, place: int, after: int) -> int | None:
+    """Where to go on if ``place`` is in a short string, None if it is not.
+
+    Args:
+        text: the source.
+        place: an offset.
+        after: an offset before it that is in no string.
+    """
+    start = text.rfind("\n", after, place) + 1 or after
+    if text.find('"', start, place) < 0 and text.find("'", start, place) < 0:
         return None
+    while start > after + 1 and text[start - 2] == "\\":
+        start = text.rfind("\n", after, start - 1) + 1 or after
+    for token in _TOKEN.finditer(text, start):
+        if token.end() > place:
+            return token.end() if token.start() < place else None
+    return place + 1
 
-    def _line(self, place: int) -> int:
-        """Where the line of ``place`` starts, with the lines before it that it continues."""
-        text = self.text
-        start = text.rfind("\n", 0, place) + 1
-        while start > 1 and text[start - 2] == "\\":
-            start = text.rfind("\n", 0, start - 1) + 1
-        return start
 
-    def _end(self, quote: str, place: int) -> int:
-        """The end of the string that starts at ``place`` with three quotes; the text's end if it has none."""
-        text = self.text
-        end = text.find(quote, place + 3)
-        if end < 0:
-            return len(text)
-        if "\\" not in text[place:end]:
-            return end + 3
-        token = _TOKEN.match(text, place)
-        return token.end() if token else len(text)
-
-    def around(self, place: int) -> int | None:
-        """The end of the string of several lines that holds ``place``, None outside of them."""
-        index = bisect.bisect_right(self._starts, place) - 1
-        return self._ends[index] if index >= 0 and place < self._ends[index] else None
-
-    def in_comment(self, place: int) -> bool:
-        """Whether a place outside the strings of several lines is in a comment."""
-        text = self.text
-        mark = text.find("#", text.rfind("\n", 0, place) + 1, place)
-        if mark < 0:
-            return False
-        index = bisect.bisect_right(self._starts, place) - 1
-        start = max(self._line(place), self._ends[index] if index >= 0 else 0)
-        if mark < start:
-            mark = text.find("#", start, place)
-        if mark < 0:
-            return False
-        before = text[start:mark]
-        if '"' not in before and "'" not in before:
-            return True
-        tokens = (token for token in _TOKEN.finditer(text, start, text.find("\n", place) + 1 or len(text)))
-        return any(token.start() <= place < token.end() and token.group().startswith("#") for token in tokens)
+def _end(text: str, place: int) -> int:
+    """The end of the comment or long string that starts at ``place``; the text's end if it has none."""
+    if text[place] == "#":
+        return _find(text, "\n", place)
+    quote = text[place : place + 3]
+    end = text.find(quote, place + 3)
+    if end < 0:
+        return len(text)
+    if text.find("\\", place, end) < 0:
+        return end + 3
+    token = _TOKEN.match(text, place)
+    return token.end() if token else len(text)

@@ -53,7 +53,8 @@ def last():
 
 def carved(text: str, *words: str) -> str:
     lines = [n for n, line in enumerate(text.split("\n"), 1) if any(word in line for word in words)]
-    return carve(text, SourceFile("a.py", text.encode()).starts, lines)
+    source = SourceFile("a.py", text.encode())
+    return carve(text, source.code, source.starts, lines)
 
 
 def test_what_stays_keeps_line_and_column() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tools.errors import UserError
-from tools.project import Project
+from tools.project import Project, Trait
 from tools.settings import ScanSettings, matches, read_settings
 from tools.source import Unreadable
 
@@ -109,11 +109,18 @@ def test_files_that_vanish_are_told(tmp_path: Path) -> None:
         project.read("a.py")
 
 
-def test_own_cuda_methods(tmp_path: Path) -> None:
+def test_traits_of_readable_files(tmp_path: Path) -> None:
     tree(tmp_path, "a.py", "big.py")
     (tmp_path / "b.py").write_text("class Batch:\n    def cuda(self):\n        pass\n")
     os.truncate(tmp_path / "big.py", 50_000_000)
-    assert Project(tmp_path).own_cuda_methods == {"b.py"}
+    project = Project(tmp_path)
+    assert project.has(Trait.OWN_CUDA) and not project.has(Trait.ASKS_FOR_ACCELERATOR)
+
+
+def test_what_is_not_known_is_noted_as_asked(tmp_path: Path) -> None:
+    project = Project(tmp_path, known=Trait.OWN_CUDA)
+    assert project.has(Trait.OWN_CUDA) and project.asked == Trait.NONE
+    assert not project.has(Trait.HALF_ON_CUDA) and project.asked == Trait.HALF_ON_CUDA
 
 
 # --- settings --------------------------------------------------------------------------------------------------------

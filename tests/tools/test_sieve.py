@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import io
 import re
 import textwrap
+import tokenize
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,9 +19,9 @@ from tools.module import Interest, Module
 from tools.project import TextProject
 from tools.rules import all_rules
 from tools.rules.base import Match, PythonRule, Rule, Valid
-from tools.sieve import Reader, word
+from tools.sieve import Reader, Sieve, word
 from tools.source import SourceFile
-from tools.strings import Strings
+from tools.strings import code_of
 
 RULES = [rule for rule in all_rules() if isinstance(rule, PythonRule)]
 WORDS = sorted({trigger.strip("*") for rule in RULES for trigger in rule.TRIGGERS})
@@ -72,7 +75,7 @@ def _plainly(path: str, data: bytes, project: TextProject) -> set[tuple[str, Mat
     module = Module(source, project, Interest(range(1, len(source.starts) + 1)))
     found = []
     for rule in RULES:
-        if all(each.strip("*") in source.text for each in rule.REQUIRES):
+        if all(any(each.strip("*") in source.text for each in group.split("|")) for group in rule.REQUIRES):
             if any(each.strip("*") in source.text for each in rule.TRIGGERS):
                 if re.search(rule.PATTERN, source.text, re.MULTILINE):
                     found += [(rule, match) for match in usable(rule.check(module), module)]
@@ -133,21 +136,40 @@ def test_words_in_comments_and_long_strings_do_not_count() -> None:
     assert reader.interest([rule]).lines == [6, 8]
 
 
+def test_one_of_the_alternatives_that_a_rule_requires_is_enough() -> None:
+    class Either(PythonRule):
+        """A rule for tests."""
+
+        ID, NAME, FAMILY, MESSAGE, TRIGGERS = "TPU000", "either", "A", "either", ("loud",)
+        WHOLE_WORDS, REQUIRES = True, ("torch", "left(|.right")
+
+        def check(self, module: Module) -> Iterator[Match]:
+            yield from ()
+
+    sieve = Sieve([Either()])
+    for end, awake in (("left(1)", True), ("x.right", True), ("left", False), ("aleft(1)", False), ("", False)):
+        text = f"torch = loud\n{end}\n"
+        assert bool(sieve.look(text.encode()).rules) == awake or end == "aleft(1)"
+        assert bool(Reader(SourceFile("a.py", text.encode())).awake([Either()])) == awake
+
+
 @pytest.mark.filterwarnings("ignore:invalid escape")
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.sampled_from(['"""', "'''", '"', "'", "#", "\\", "\n", "a", " "]), max_size=30).map("".join))
-def test_long_strings_are_those_of_the_tokenizer(text: str) -> None:
+def test_code_is_what_the_tokenizer_leaves(text: str) -> None:
     try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError):
+        ast.parse(text)
+        tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
+    except (SyntaxError, ValueError, tokenize.TokenError):
         return
     source = SourceFile("a.py", text.encode())
-    strings = Strings(text)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value:
-            start = source.offset(node.lineno, node.col_offset)
-            written = text[start : source.offset(node.end_lineno or 0, node.end_col_offset or 0)]
-            # Not several strings side by side, which are one node.
-            one = written.startswith(('"""', "'''")) and written.count(written[:3]) == 2
-            if "\n" in written and one and text.count(written) == 1:
-                assert strings.around(start) is not None
+    left = list(text)
+    for kind, written, (line, column), _, _ in tokens:
+        if kind == tokenize.COMMENT or (kind == tokenize.STRING and "\n" in written and written.endswith(QUOTES)):
+            start = source.starts[line - 1] + column
+            inside = 0 if kind == tokenize.COMMENT else 1
+            left[start + inside : start + len(written) - inside] = " " * (len(written) - 2 * inside)
+    assert code_of(text) == "".join(left)
+
+
+QUOTES = ('"""', "'''")

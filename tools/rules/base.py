@@ -113,10 +113,11 @@ class PythonRule(Rule):
     """A rule for Python source, scripts and notebook cells alike.
 
     Parsing is nearly all a scan costs, so what a rule declares decides on the speed of the whole. Choose words that are
-    rare in code the rule has nothing to do with, give a PATTERN where each word alone is common, and leave SCOPE and
-    IN_STRINGS alone unless ``check`` needs them. ``check`` starts from ``module.calls``, ``module.references`` or
-    ``module.nodes``, which hold only what touches a line with a word of some rule (and all imports), and not from
-    ``ast.walk`` of the tree.
+    rare in code the rule has nothing to do with, give REQUIRES or a PATTERN where each word alone is common, and leave
+    SCOPE alone unless ``check`` needs it. Words and pattern are looked for in code only: not in comments, nor inside
+    strings of several lines. An entry of REQUIRES may hold alternatives (``left|right``). ``check`` starts from
+    ``module.calls``, ``module.references`` or ``module.nodes``, which hold only what touches a line with a word of some
+    rule (and all imports), and not from ``ast.walk`` of the tree.
 
     Attributes:
         PATTERN: a regular expression (``^`` and ``$`` stand for lines) that matches somewhere in every file with a
@@ -129,14 +130,11 @@ class PythonRule(Rule):
         SCOPE: what ``check`` looks at besides imports: the outermost function around a line with one of the TRIGGERS
             (for a line outside functions, all statements of its class or of the module that are in no function), the
             whole class, or the whole file.
-        IN_STRINGS: whether TRIGGERS and PATTERN count in comments and in strings of several lines, where they are
-            otherwise passed over.
     """
 
     PATTERN: ClassVar[str] = ""
     WHOLE_WORDS: ClassVar[bool] = False
     SCOPE: ClassVar[Scope] = Scope.FUNCTION
-    IN_STRINGS: ClassVar[bool] = False
 
     @abstractmethod
     def check(self, module: Module) -> Iterator[Match]:

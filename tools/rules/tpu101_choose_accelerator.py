@@ -12,6 +12,7 @@ from tools.guards import availability_calls, is_cuda_test, is_no_cuda_test, on_c
 from tools.literals import cuda_moves, index_text, is_cuda_literal, is_generator, is_put_together
 from tools.module import Module, string
 from tools.older import is_for_older
+from tools.project import Trait
 from tools.rewrite import (
     AVAILABLE,
     CURRENT,
@@ -129,7 +130,7 @@ def _judge(module: Module, choice: ast.IfExp, chosen: ast.expr, otherwise: ast.e
     elif literals:
         yield Match(start, end, fix=Fix(_edits(module, choice, calls, literals)))
     elif any(move in ast.walk(chosen) for move in cuda_moves(module)) and not needs_cuda(module, [chosen]):
-        grade = Grade.UNSAFE if module.project.own_cuda_methods else None
+        grade = Grade.UNSAFE if module.project.has(Trait.OWN_CUDA) else None
         edits = tuple(dict.fromkeys(edit for call in calls for edit in ask_accelerator(module, call)))
         yield Match(start, end, fix=Fix(edits), grade=grade)
 

@@ -20,6 +20,7 @@ from tools.guards import (
 )
 from tools.literals import cuda_moves, placements
 from tools.module import Module
+from tools.project import Trait
 from tools.rewrite import ask_accelerator
 from tools.rules.base import Invalid, Match, PythonRule
 
@@ -133,7 +134,7 @@ class TestAccelerator(PythonRule):
             if guarded and _refuses_library(module, call):
                 continue
             if guarded and not any(needs_cuda(module, region) for region in guarded):
-                moved = module.project.own_cuda_methods and any(_within(module, r, moves) for r in guarded)
+                moved = any(_within(module, r, moves) for r in guarded) and module.project.has(Trait.OWN_CUDA)
                 grade, note = (Grade.UNSAFE, _OWN) if moved else (None, None)
                 yield Match(*module.span(call), fix=Fix(tuple(ask_accelerator(module, call))), grade=grade, note=note)
             elif guarded:

@@ -10,6 +10,7 @@ from tools.findings import Grade
 from tools.guards import dotted, on_cuda_path
 from tools.literals import DEVICE_WORD, cuda_moves
 from tools.module import Module
+from tools.project import Trait
 from tools.rewrite import cuda_test, device, parenthesised
 from tools.rules.base import Invalid, Match, PythonRule, Valid
 
@@ -70,12 +71,11 @@ class MoveToDevice(PythonRule):
 
     def check(self, module: Module) -> Iterator[Match]:
         """Yields ``.cuda(...)`` calls off the CUDA-only path."""
-        own = bool(module.project.own_cuda_methods)
+        calls = [call for call in cuda_moves(module) if not on_cuda_path(module, call)]
+        own = bool(calls) and module.project.has(Trait.OWN_CUDA)
         note = "a class of this repository has a cuda() method of its own, which this call may mean" if own else None
-        for call in cuda_moves(module):
-            if not on_cuda_path(module, call):
-                start, end = module.span(call)
-                yield Match(start, end, fix=_fix(module, call), grade=Grade.UNSAFE if own else None, note=note)
+        for call in calls:
+            yield Match(*module.span(call), fix=_fix(module, call), grade=Grade.UNSAFE if own else None, note=note)
 
 
 def _fix(module: Module, call: ast.Call) -> Fix:

@@ -58,7 +58,7 @@ class ReplaceLegacyType(PythonRule):
         "ByteTensor",
         "BoolTensor",
     )
-    REQUIRES = ("cuda",)
+    REQUIRES = ("cuda", "|".join(_DTYPES))
     PATTERN = r"cuda\.\w+Tensor|import \w+Tensor"
     SCOPE = Scope.FILE
     COVERS = ("A16",)

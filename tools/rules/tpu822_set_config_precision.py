@@ -8,7 +8,7 @@ from dataclasses import replace
 from tools.configs import FILES, Setting, settings
 from tools.edits import Edit, Fix
 from tools.findings import Grade
-from tools.project import Project
+from tools.project import Project, Trait
 from tools.rules.base import Invalid, Match, TextRule, Valid
 from tools.source import SourceFile
 
@@ -62,7 +62,7 @@ class SetConfigPrecision(TextRule):
     def judge(self, match: Match, source: SourceFile, project: Project) -> Match:
         """See ``TextRule.judge``."""
         del source
-        if match.fix is None or not project.keeps_half_on_cuda:
+        if match.fix is None or not project.has(Trait.HALF_ON_CUDA):
             return match
         note = "the program takes bfloat16 for it on devices other than CUDA; see that nothing else reads it"
         return replace(match, fix=None, grade=Grade.ADVICE, note=note)

@@ -33,8 +33,9 @@ class LibraryOnCuda(PythonRule):
     NAME = "test-library-on-cuda"
     FAMILY = "F"
     MESSAGE = "that the library can be imported does not mean that the device is CUDA"
+    WHOLE_WORDS = True
     TRIGGERS = tuple(sorted(_LIBRARIES))
-    PATTERN = r"^[ \t]+\w*(?i:has|avail|enabl|use|install|is_)\w* *= *True\b|find_spec\( *[\"'](flash_attn|xformers|triton|apex|mamba_ssm|causal_conv1d|amp_C|transformer_engine|sageattention)"
+    PATTERN = r"\n[ \t]+(?=\w+ *= *True\b)\w*(?i:has|avail|enabl|use|install|is_)\w* *= *True\b|find_spec\( *[\"'](flash_attn|xformers|triton|apex|mamba_ssm|causal_conv1d|amp_C|transformer_engine|sageattention)"
     COVERS = ("F3", "F4", "F12", "A3")
     VALID = (
         "import torch\ntry:\n    import xformers\n    HAS = torch.cuda.is_available()\nexcept ImportError:\n    HAS = False\n",

@@ -32,7 +32,7 @@ class GuardTritonKernel(PythonRule):
     GRADE = Grade.UNSAFE
     MESSAGE = "this kernel asks for a GPU driver when the module is imported"
     TRIGGERS = ("triton",)
-    PATTERN = r"^@(triton|autotune|jit)\b"
+    PATTERN = r"\n@(triton|autotune|jit)\b"
     SCOPE = Scope.FILE
     COVERS = ("F12", "A3")
     VALID = (

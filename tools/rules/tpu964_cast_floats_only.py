@@ -31,7 +31,8 @@ class CastFloatsOnly(PythonRule):
     GRADE = Grade.UNSAFE
     MESSAGE = "this casts integer labels and indices too"
     TRIGGERS = (".float()", "torch.float")
-    PATTERN = r"(\.float\(\)|torch\.float)[^{}]{0,300}\bfor\s+\w+\s*,\s*\w+\s+in\s[^{}\n]*\.items\(\)"
+    REQUIRES = (".items()", ".to(|.cuda(")
+    PATTERN = r"float[^{}]{0,300}\bfor\s+\w+\s*,\s*\w+\s+in\s[^{}\n]*\.items\(\)"
     COVERS = ("K10",)
     VALID = (
         "batch = {k: (v.float() if v.is_floating_point() else v).to(device) for k, v in batch.items()}\n",

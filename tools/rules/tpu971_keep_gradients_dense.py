@@ -34,8 +34,8 @@ class KeepGradientsDense(PythonRule):
     FAMILY = "L"
     MESSAGE = "gradients are sparse here, and torch_tpu has no sparse operators"
     TRIGGERS = ("sparse=", "sparse =", "SparseAdam")
-    REQUIRES = ("torch",)
-    PATTERN = r"\bsparse *=(?! *False)|SparseAdam"
+    REQUIRES = ("torch", "Embedding|EmbeddingBag|embedding|embedding_bag|SparseAdam")
+    PATTERN = r"sparse *=(?! *False)|SparseAdam"
     COVERS = ("L3",)
     VALID = (
         "import torch.nn as nn\ne = nn.Embedding(9, 4, sparse=False)\n",

@@ -74,11 +74,14 @@ class ReviewMissingOperator(PythonRule):
     FAMILY = "L"
     GRADE = Grade.ADVICE
     MESSAGE = "torch_tpu 0.2.0 does not implement this operator"
+    WHOLE_WORDS = True
     TRIGGERS = tuple(sorted({f"{name.rpartition('.')[2]}(" for name in _TABLE}))
-    REQUIRES = ("torch",)
-    PATTERN = (
-        rf"\btorch\.({'|'.join(sorted(_FUNCTIONS))})\(|\blinalg\.({'|'.join(sorted(_LINEAR))})\("
-        rf"|\b({'|'.join(sorted([*_NEURAL, *(name for name, _ in _NEURAL.values())]))})\("
+    REQUIRES = (
+        "torch",
+        "|".join(
+            [*(f"torch.{name}(" for name in _FUNCTIONS), *(f"linalg.{name}(" for name in _LINEAR)]
+            + [f"{name}(" for pair in _NEURAL.items() for name in (pair[0], pair[1][0])]
+        ),
     )
     COVERS = ("L2", "L5", "L6", "L1")
     VALID = (
