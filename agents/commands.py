@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,9 +16,11 @@ from agents.toolkit import (
     apply_rules,
     diagnose,
     explain,
+    profile_program,
     run_program,
     scan,
     show_diff,
+    trace_program,
     undo,
     verify_program,
 )
@@ -144,13 +145,14 @@ def _mode(chat: Chat, words: list[str]) -> ToolResult:
     return ToolResult(text=f"The mode is {chat.desk.mode} now.")
 
 
-def _absent(name: str) -> Callable[[Chat, list[str]], ToolResult]:
-    def say(_chat: Chat, _words: list[str]) -> ToolResult:
-        there = importlib.util.find_spec(f"tools.{name}") is not None
-        how = f"use torchtpu-agent {name} --help" if there else "this version has no such tool"
-        return ToolResult(ok=False, text=f"/{name} does nothing in a chat: {how}.")
+def _trace(chat: Chat, words: list[str]) -> ToolResult:
+    return _use(chat, trace_program.TOOL, {"command": shlex.join(words)})
 
-    return say
+
+def _profile(chat: Chat, words: list[str]) -> ToolResult:
+    if not words:
+        raise ToolError("No target is given.", "Name a TPU slice: /profile v6e-8. See: torchtpu-agent targets")
+    return _use(chat, profile_program.TOOL, {"target": words[0], "command": shlex.join(words[1:])})
 
 
 def _help(_chat: Chat, _words: list[str]) -> ToolResult:
@@ -168,8 +170,8 @@ def _quit(_chat: Chat, _words: list[str]) -> ToolResult:
 WORDS: dict[str, Word] = {
     "/scan": Word("[RULES]", "what needs a change", _scan),
     "/run": Word("[COMMAND]", "run the program on the device, in a disposable copy", _run),
-    "/trace": Word("", "what ran where", _absent("trace")),
-    "/profile": Word("", "time and memory on a TPU", _absent("profile")),
+    "/trace": Word("[COMMAND]", "what ran where, and what made it wait", _trace),
+    "/profile": Word("TARGET [COMMAND]", "estimated time and memory on a TPU", _profile),
     "/patch": Word("[RULES] [--unsafe]", "apply the fixes of rules, one commit a rule", _patch),
     "/undo": Word("", "take the newest commit back", _undo),
     "/diff": Word("", "everything that was changed", _diff),

@@ -50,11 +50,12 @@ def prepare(state: State, context: Context) -> None:
 
 def _setup(text: str, name: str, state: State, context: Context) -> None:
     context.progress.working("setup", text)
-    request = _request(text, name, state, context).model_copy(update={"device": "cpu", "steps": None})
+    request = request_for(text, name, state, context).model_copy(update={"device": "cpu", "steps": None})
     workspace.set_up(text, request, on_output=context.progress.output)
 
 
-def _request(text: str, name: str, state: State, context: Context) -> runner.RunRequest:
+def request_for(text: str, name: str, state: State, context: Context) -> runner.RunRequest:
+    """How a command is run in the folder that was prepared; its log is `name`.log."""
     request = state.request
     folders = import_paths.within(context.folder.work, state.import_paths)
     return runner.RunRequest(
@@ -76,7 +77,7 @@ def _request(text: str, name: str, state: State, context: Context) -> runner.Run
 
 def run_entry(entry: Entry, name: str, state: State, context: Context) -> RunRecord:
     """Run one entry in the folder that was prepared, and keep its result as `name`.json."""
-    request = _request(entry.command, name, state, context)
+    request = request_for(entry.command, name, state, context)
     teller = _Teller(context, entry)
     context.progress.working("run", entry.command)
     output = runner.run(request, on_event=teller.event, on_output=context.progress.output)

@@ -35,6 +35,8 @@ CALLS: list[tuple[str, dict[str, Any], str]] = [
     ("edit_file", {"path": "train.py", "old": "uper", "new": "upper", "reason": "a typo"}, "committed"),
     ("show_diff", {}, "+print(\"done\".upper())"),
     ("run_program", {}, "stage runs: not run"),
+    ("trace_program", {}, "nothing was seen"),
+    ("profile_program", {"target": "no-such-tpu"}, "no-such-tpu"),
     ("undo", {}, "taken back: a typo"),
     ("verify_program", {}, "run the program again"),
 ]  # fmt: skip
