@@ -71,6 +71,7 @@ class ProfileOutput(BaseModel):
     timing: Timing
     cached: list[str] = Field(default=[], description="parts that came from the cache")
     profile: dict[str, Any]
+    attempts: list[dict[str, Any]] = Field(default=[], description="what was tried to make it fit")
 
 
 def target_named(name: str) -> Target:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -18,12 +19,15 @@ from tools.errors import Exit, UserError
 
 if TYPE_CHECKING:
     from tools.profile import ProfileOutput, ProfileRequest
+    from tools.profile_fit import Attempt
 
 _PANEL = "The profile"
 _TARGET = "TPU slice the step is compiled for, such as v6e-8; may be given several times. See: torchtpu-agent targets."
 _ENTRY = "The migrated program. Default: the entry of torchtpu.toml."
 _STEP = "Which optimizer step is recorded, from 1; the first also makes the optimizer's state."
 _QUICK = "Stop the compiler before it generates code: the same memory, a rougher time, in a fraction of the time."
+_SOURCE = "Folder of the migrated program, or a module or function such as package.model:Net to call once."
+_INPUT = "An input of such a module, such as bfloat16[8,1024]; may be given several times."
 _COMPARE = "Compare two files that --json wrote, and do nothing else."
 _SIZE = "Memory the compiler may take on this machine, such as 8G."
 
@@ -31,7 +35,7 @@ _SIZE = "Memory the compiler may take on this machine, such as 8G."
 @guarded
 def profile(
     source: Annotated[
-        Path | None, typer.Argument(help="Folder of the migrated program.", metavar="[FOLDER]", show_default=False)
+        str | None, typer.Argument(help=_SOURCE, metavar="[FOLDER|MODULE:NAME]", show_default=False)
     ] = None,
     entry: Annotated[
         str | None, typer.Option("--entry", "-e", metavar="COMMAND", help=_ENTRY, rich_help_panel="The program")
@@ -39,6 +43,12 @@ def profile(
     target: Annotated[
         list[str] | None, typer.Option("--target", "-t", metavar="SLICE", help=_TARGET, rich_help_panel=_PANEL)
     ] = None,
+    inputs: Annotated[
+        list[str] | None, typer.Option("--input", metavar="TYPE[SHAPE]", help=_INPUT, rich_help_panel="The program")
+    ] = None,
+    train: Annotated[
+        bool, typer.Option("--train", help="Send a module's mean output backward too.", rich_help_panel="The program")
+    ] = False,
     step: Annotated[int, typer.Option("--step", min=1, metavar="N", help=_STEP, rich_help_panel=_PANEL)] = 2,
     compare: Annotated[
         tuple[Path, Path] | None,
@@ -83,6 +93,8 @@ def profile(
 
         torchtpu-agent profile . -e "python train.py" -t v5e -t v6e --html profile.html --json > after.json
 
+        torchtpu-agent profile model:Net --input "float32[64,3,224,224]" --train -t v6e --quick
+
         torchtpu-agent profile --compare before.json after.json
 
     Exit codes: 0 the step fits; 1 it does not, or it cannot be recorded or lowered; 2 wrong usage or input; 3 the
@@ -91,12 +103,11 @@ def profile(
     if compare is not None:
         _compare(compare, json_output)
         return None
-    if source is None or not source.is_dir():
-        raise UserError(f"There is no folder {source}." if source else "No folder is given.", "Name the program's.")
+    folder, entry = _program(source, entry, inputs or [], train)
     if not target:
         raise UserError("No target is given.", "Name a TPU slice: --target v6e-8. See: torchtpu-agent targets")
     requests = _requests(
-        source.resolve(),
+        folder,
         entry,
         target,
         step=step,
@@ -118,6 +129,19 @@ def profile(
     outputs = _profiled(requests, tell)
     _write_files(outputs, html, chrome)
     return _end(outputs, json_output)
+
+
+def _program(source: str | None, entry: str | None, inputs: list[str], train: bool) -> tuple[Path, str | None]:
+    """The folder a program runs in, and its command: for a module, one that calls it."""
+    if source is None:
+        raise UserError("No folder is given.", "Name the program's folder, or a module: package.model:Net")
+    folder = Path(source)
+    if folder.is_dir():
+        return folder.resolve(), entry
+    if ":" not in source:
+        raise UserError(f"There is no folder {source}.", "Name the program's folder, or a module: package.model:Net")
+    words = ["python", "-m", "torchtpu.lowering.module_run", source, *(f"--input={text}" for text in inputs)]
+    return Path.cwd(), shlex.join([*words, *(["--train"] if train else [])])
 
 
 def _requests(source: Path, entry: str | None, targets: list[str], **conditions: Any) -> list[ProfileRequest]:
@@ -146,21 +170,39 @@ def _requests(source: Path, entry: str | None, targets: list[str], **conditions:
 
 def _profiled(requests: list[ProfileRequest], tell: Callable[[str], None]) -> list[ProfileOutput]:
     """Profile for each target; the program runs in a copy, which only the first needs."""
-    from tools import profile as profiler
-
     state = requests[0].state
     state.mkdir(parents=True, exist_ok=True, mode=0o700)
     scratch = Path(tempfile.mkdtemp(prefix="copy-", dir=state))
     try:
         outputs = []
         for request in requests:
-            copy = scratch / "copy"
-            if not profiler.is_recorded(request):
-                _copy(request, copy)
-            outputs.append(profiler.profile(request.model_copy(update={"cwd": copy}), tell))
+            output = _one(request, scratch, tell)
+            if output.outcome == "out-of-memory":
+                tell("it does not fit; trying smaller batches")
+                output.attempts = [attempt.model_dump() for attempt in _tried(request, scratch, tell)]
+            outputs.append(output)
         return outputs
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _one(request: ProfileRequest, scratch: Path, tell: Callable[[str], None]) -> ProfileOutput:
+    from tools import profile as profiler
+
+    copy = scratch / "copy"
+    if not profiler.is_recorded(request):
+        _copy(request, copy)
+    return profiler.profile(request.model_copy(update={"cwd": copy}), tell)
+
+
+def _tried(request: ProfileRequest, scratch: Path, tell: Callable[[str], None]) -> list[Attempt]:
+    from tools import commands
+    from tools.profile_fit import make_fit
+
+    def other(text: str) -> ProfileOutput:
+        return _one(request.model_copy(update={"command": commands.parse(text), "quick": True}), scratch, tell)
+
+    return make_fit(request.command.text, other)
 
 
 def _copy(request: ProfileRequest, copy: Path) -> None:
@@ -192,6 +234,7 @@ def _named(path: Path, output: ProfileOutput, outputs: list[ProfileOutput]) -> P
 
 
 def _end(outputs: list[ProfileOutput], as_json: bool) -> Exit:
+    from tools.profile_fit import attempts_text
     from tools.profile_text import text
 
     code = Exit.PASSED if all(output.outcome == "ok" for output in outputs) else Exit.FAILED
@@ -201,6 +244,8 @@ def _end(outputs: list[ProfileOutput], as_json: bool) -> Exit:
     for output in outputs:
         timing = output.timing
         echo(text(output.profile))
+        for line in attempts_text(output):
+            echo(line)
         cached = f"; from the cache: {', '.join(output.cached)}" if output.cached else ""
         echo(
             f"\ntook     {timing.whole:.0f} s: recording {timing.capture:.0f}, lowering {timing.lowering:.0f},"

@@ -186,3 +186,31 @@ def test_unknown_target_is_the_users_mistake() -> None:
         target_named("v6e-7")
     assert caught.value.exit_code == Exit.BAD_INPUT
     assert "targets" in caught.value.remedy
+
+
+def test_smaller_batches_are_tried_until_one_fits() -> None:
+    from tools.profile import ProfileOutput, Timing
+    from tools.profile_fit import attempts_text, make_fit, smaller_batches
+
+    assert list(smaller_batches("python train.py --batch_size=12 --x 3")) == [
+        f"python train.py --batch_size={size} --x 3" for size in (6, 3, 1)
+    ]
+    assert list(smaller_batches("python train.py --batch-size 1")) == []
+    assert list(smaller_batches("python train.py --epochs 4")) == []
+
+    def profiled(command: str) -> ProfileOutput:
+        outcome = "ok" if " 2" in command else "out-of-memory"
+        memory = MEMORY if outcome == "ok" else {}
+        found = Profiler(step(), Compiled(outcome, memory=memory, hlo=PROGRAM), find("v5e")).profile()
+        return ProfileOutput(outcome=outcome, target="v5e", command=command, timing=Timing(), profile=found)
+
+    tried = make_fit("python t.py -batch 8", profiled)
+    assert [(one.command, one.outcome) for one in tried] == [
+        ("python t.py -batch 4", "out-of-memory"),
+        ("python t.py -batch 2", "ok"),
+    ]
+    output = profiled("python t.py -batch 8")
+    output.attempts = [one.model_dump() for one in tried]
+    lines = list(attempts_text(output))
+    assert "does not fit" in lines[1]
+    assert "takes 3.1 KiB" in lines[2]
