@@ -48,6 +48,7 @@ class Talk(BaseModel):
         pending: Calls of the model that wait to be made.
         spent: What this turn has cost.
         stop: Why the turn ended.
+        by_model: Whether a model answers.
     """
 
     messages: list[Message] = []
@@ -55,6 +56,7 @@ class Talk(BaseModel):
     pending: list[ToolCall] = []
     spent: Spent = Spent()
     stop: Stop | None = None
+    by_model: bool = False
 
 
 MODELS: tuple[type, ...] = (Message, ToolCall, Spent, Stop, Reply, Usage)
@@ -90,11 +92,15 @@ class Desk:
 Graph = CompiledStateGraph[Talk, Desk, Talk, Talk]
 
 
-def build() -> StateGraph[Talk, Desk, Talk, Talk]:
-    """The graph, not yet bound to a checkpointer."""
+def build(desk_of: Callable[[Talk], Desk] | None = None) -> StateGraph[Talk, Desk, Talk, Talk]:
+    """The graph, not yet bound to a checkpointer.
+
+    Args:
+        desk_of: Makes what the nodes work with, where the caller of the graph cannot bring it.
+    """
     graph = StateGraph(Talk, context_schema=Desk)
     for name, node in (("listen", listen), ("think", think), ("act", act), ("look_up", look_up)):
-        graph.add_node(name, _interruptible(node))
+        graph.add_node(name, _interruptible(node, desk_of))
     graph.add_edge(START, "listen")
     graph.add_conditional_edges("listen", _after_listen, ["think", "look_up"])
     graph.add_conditional_edges("think", _after_think, ["think", "act", END])
@@ -103,9 +109,13 @@ def build() -> StateGraph[Talk, Desk, Talk, Talk]:
     return graph
 
 
-def _interruptible(node: Callable[[Talk, Runtime[Desk]], dict[str, object]]) -> Any:
+def _interruptible(
+    node: Callable[[Talk, Runtime[Desk]], dict[str, object]], desk_of: Callable[[Talk], Desk] | None
+) -> Any:
     def checked(state: Talk, runtime: Runtime[Desk]) -> dict[str, object]:
         interrupts.check()
+        if desk_of is not None:
+            runtime = runtime.override(context=desk_of(state))
         return node(state, runtime)
 
     return checked
@@ -118,7 +128,9 @@ def listen(state: Talk, runtime: Runtime[Desk]) -> dict[str, object]:
     runtime.context.record(Step(kind="said", text=state.said))
     evidence = shows_failure(state.said)
     said = Message(role="user", content=state.said, evidence=evidence)
-    return {"messages": [*in_place(messages, left), said], "pending": [], "spent": Spent(), "stop": None}
+    by_model = runtime.context.model is not None
+    spoken = [*in_place(messages, left), said]
+    return {"messages": spoken, "pending": [], "spent": Spent(), "stop": None, "by_model": by_model}
 
 
 def in_place(messages: list[Message], answers: list[Message]) -> list[Message]:
@@ -131,8 +143,8 @@ def in_place(messages: list[Message], answers: list[Message]) -> list[Message]:
     return placed
 
 
-def _after_listen(_state: Talk, runtime: Runtime[Desk]) -> str:
-    return "look_up" if runtime.context.model is None else "think"
+def _after_listen(state: Talk) -> str:
+    return "think" if state.by_model else "look_up"
 
 
 def look_up(state: Talk, runtime: Runtime[Desk]) -> dict[str, object]:

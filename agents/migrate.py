@@ -44,11 +44,15 @@ Node = Callable[[State, Runtime[Context]], dict[str, object]]
 Graph = CompiledStateGraph[State, Context, State, State]
 
 
-def build() -> StateGraph[State, Context, State, State]:
-    """The graph, not yet bound to a checkpointer."""
+def build(context_of: Callable[[State], Context] | None = None) -> StateGraph[State, Context, State, State]:
+    """The graph, not yet bound to a checkpointer.
+
+    Args:
+        context_of: Makes what the nodes work with, where the caller of the graph cannot bring it.
+    """
     graph = StateGraph(State, context_schema=Context)
     for node in (intake, assess, plan, patch, run, diagnose, verify, assist, settle, profile, report):
-        graph.add_node(node.__name__, _timed(node.__name__, node))
+        graph.add_node(node.__name__, _timed(node.__name__, node, context_of))
     for before, after in ((START, "intake"), ("intake", "assess"), ("assess", "plan"), ("plan", "patch"),
                           ("patch", "run"), ("settle", "profile"), ("profile", "report"), ("report", END)):  # fmt: skip
         graph.add_edge(before, after)
@@ -67,10 +71,10 @@ def _after_diagnose(state: State) -> str:
     return "plan" if goes_on(state) else "verify"
 
 
-def _after_verify(state: State, runtime: Runtime[Context]) -> str:
+def _after_verify(state: State) -> str:
     if state.assistance is not None:
         return "settle"
-    asked = runtime.context.model is not None and not state.request.dry_run
+    asked = (state.request.model or state.request.replay) and not state.request.dry_run
     return "assist" if asked else "profile"
 
 
@@ -79,9 +83,11 @@ def _after_assist(state: State) -> str:
     return "run" if made is not None and made.commits and not made.dropped else "profile"
 
 
-def _timed(name: str, node: Node) -> Any:
+def _timed(name: str, node: Node, context_of: Callable[[State], Context] | None) -> Any:
     def timed(state: State, runtime: Runtime[Context]) -> dict[str, object]:
         interrupts.check()
+        if context_of is not None:
+            runtime = runtime.override(context=context_of(state))
         began = time.monotonic()
         updates = node(state, runtime)
         spent = state.durations.get(name, 0.0) + time.monotonic() - began

@@ -135,6 +135,26 @@ def create(request: Request, name: str) -> RunFolder:
             "Set TORCHTPU_HOME to a folder you can write to.",
             Exit.ENVIRONMENT,
         ) from error
+    _describe(folder, request, name)
+    return folder
+
+
+def named(run_id: str, request: Request) -> RunFolder:
+    """The run of that id, made where there is none; for a caller that has ids of its own.
+
+    Raises:
+        UserError: It is no id.
+    """
+    folder = RunFolder(home() / "runs" / run_id)
+    if not re.fullmatch(r"[0-9a-f]{1,64}", run_id):
+        raise UserError(f"'{run_id}' is no id of a run.", "Use small hexadecimal digits.")
+    if not (folder.path / "run.json").is_file():
+        folder.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _describe(folder, request, request.source)
+    return folder
+
+
+def _describe(folder: RunFolder, request: Request, name: str) -> None:
     card = RunCard(id=folder.id, source=name, created=request.created)
     try:
         write_whole(folder.path / "request.json", request.model_dump_json(indent=1))
@@ -142,7 +162,6 @@ def create(request: Request, name: str) -> RunFolder:
     except BaseException:  # an interrupt too: without its card nobody would find the folder again
         remove_tree(folder.path)
         raise
-    return folder
 
 
 def _new_folder(runs: Path) -> Path:

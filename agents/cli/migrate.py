@@ -26,10 +26,9 @@ from agents.cli.output import OutputError, echo, print_json
 from tools.errors import Exit, UserError
 
 if TYPE_CHECKING:
-    from agents.context import Context, Helper
-    from agents.progress import Progress
+    from agents.context import Context
     from agents.runs import RunFolder
-    from agents.state import Plan, Request, State
+    from agents.state import Plan, State
 
 
 @guarded
@@ -133,25 +132,6 @@ def _model_name(option: str | None, source: str) -> str | None:
     return chosen.model if chosen else None
 
 
-def _helper(request: Request, progress: Progress) -> Helper | None:
-    from agents.context import Helper
-    from agents.llm.budget import Budget
-    from agents.llm.client import Client
-    from agents.llm.settings import CONTEXT, configured
-    from agents.llm.trajectory import Replay, read
-
-    if request.replay:
-        record = read(Path(request.replay))
-        return Helper(record.model, f"(replayed from {request.replay})", Replay(record), Budget(), CONTEXT)
-    if request.model is None:
-        return None
-    source = Path(request.source)
-    chosen = configured(request.model, source if source.is_dir() else None)
-    assert chosen is not None
-    client = Client(chosen, note=progress.note)
-    return Helper(chosen.model, chosen.where, client, chosen.budget, chosen.context)
-
-
 def absolute(source: str) -> str:
     """A path as seen from anywhere, since a run may be resumed from another folder; a URL as it is."""
     from tools.git import is_address
@@ -196,11 +176,12 @@ def _work(folder: RunFolder, as_json: bool, verbose: bool, yes: bool, resumed: b
 
 def _hold(folder: RunFolder, as_json: bool, verbose: bool, yes: bool, resumed: bool) -> Exit:
     from agents.context import Context
+    from agents.helper import helper_of
     from agents.progress import OnConsole, Silent
     from agents.runs import is_damaged
 
     progress = Silent() if as_json else OnConsole(console(), verbose)
-    helper = _helper(folder.request, progress)
+    helper = helper_of(folder.request, progress)
     context = Context(folder=folder, progress=progress, verbose=verbose, assume_yes=yes, model=helper)
     try:
         if folder.card.status == "finished":
