@@ -89,7 +89,7 @@ def _time(profile: Profile) -> Iterator[str]:
     yield "bound    " + ", ".join(f"{kind} {share / total:.0%}" for kind, share in bound if share / total >= 0.005)
     yield (
         f"sources  {attribution['to_user_lines']:.1%} of the time on a line of the program,"
-        f" {attribution['to_operators']:.1%} on a PyTorch operator"
+        f" {attribution['to_operators']:.1%} on a PyTorch operator; {attribution['inferred']:.1%} by what is around"
     )
 
 

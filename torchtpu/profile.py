@@ -108,6 +108,7 @@ class Profiler:
             "times": times,
             **numbers,
             "operator": operator,
+            "inferred": self.attribution.said(one) is None,
             **self.source(operator),
         }
 
@@ -264,6 +265,7 @@ def _attributed(rows: list[Row]) -> Row:
     return {
         "to_user_lines": sum(row["seconds"] for row in rows if row["file"]) / total,
         "to_operators": sum(row["seconds"] for row in rows if row["op"]) / total,
+        "inferred": sum(row["seconds"] for row in rows if row["op"] and row["inferred"]) / total,
     }
 
 

@@ -12,10 +12,13 @@ Made by `python -m evals.profiles --publish`. Nothing here was measured on a TPU
 memory, is the account of Google's compiler. Step times are estimates by the model of `docs/profile.md`; the
 lower end of the range takes every operator at its roofline, the upper end the compiler's window model as it is.
 `quick`: the compiler was stopped before it generated code, so memory is settled and the time is without its cycles.
+`whole / bare` is the time of the command by that of recording, lowering and the compiler's own call, where none of it
+came from the cache; the second run takes all from it. The machine's two cores were shared with other work.
 `tpu7x-2` is one chip, of which a program sees one of two cores: peak and memory are those of the core.
 
-| model | target | fits | HBM | step, estimated | range | MFU | operations / arithmetic | on a line | compile | host |
-|---|---|---|---|---|---|---|---|---|---|---|
+| model | target | fits | HBM | step, estimated | range | MFU | operations / arithmetic | on a line | compile | host |\
+ whole / bare | second run |
+|---|---|---|---|---|---|---|---|---|---|---|---|---|
 """
 
 
@@ -32,11 +35,14 @@ def _row(record: dict[str, Any]) -> str:
             f"{seconds(record['low'])} to {seconds(record['high'])}",
             f"{record['mfu']:.1%}",
             f"{recorded:.4f} recorded, {compiled:.4f} compiled",
-            f"{record['to_user_lines']:.1%}",
+            f"{record['to_user_lines']:.1%}"
+            + (f", {record['inferred']:.0%} of it by what is around" if record.get("inferred") else ""),
         ]
     else:
         shown += [f"of {size(record['limit'])}", "-", "-", "-", "-", "-"]
     shown += [f"{record['compile_seconds']:.0f} s", size(record["host_memory"])]
+    overhead, second = record.get("overhead"), record.get("second_run")
+    shown += ["-" if overhead is None else f"{overhead:.2f}", "-" if second is None else f"{second:.1f} s"]
     return f"| {' | '.join(shown)} |"
 
 

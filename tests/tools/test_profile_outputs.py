@@ -64,7 +64,8 @@ def test_profile_of_a_known_program(profile: dict[str, Any]) -> None:
     assert profile["fits"] is True
     assert profile["memory"]["peak"] == 1000 + 400 - 300 + 2000 + 100
     assert profile["time"]["model_flops"] == profile["time"]["compiled_flops"] == 2 * 64 * 128 * 256
-    assert profile["attribution"] == {"to_user_lines": 1.0, "to_operators": 1.0}
+    # The compiler names only what is inside the fusion.
+    assert profile["attribution"] == {"to_user_lines": 1.0, "to_operators": 1.0, "inferred": 1.0}
     (line,) = profile["lines"]
     assert (line["file"], line["line"]) == ("model.py", 12)
     assert profile["operators"][0]["through"] == "linear"
