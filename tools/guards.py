@@ -54,14 +54,16 @@ _CUDA_FUNCTION = re.compile(
     r"(?i)cuda|_*(with|only|requires?|is|has|num|test)_?cuda(?![a-z])\w*|test_\w+_cuda|_*cuda_(device_)?(count|devices|version)|\w*nvidia\w*"
     r"|_*is_(volta|turing|ampere|ada|hopper|blackwell)\w*"
 )
-_CONSTANT = re.compile(r"_?(IS|ON)_(CUDA|ROCM|HIP)(_[A-Z]+)?")
+_CONSTANT = re.compile(r"_?(IS|ON)_(CUDA|ROCM|HIP)(_[A-Z]+)?|(bf16|fp16|fp8)_cuda")
 _OTHER_CLASS = re.compile(r"XLA|Cuda\w*(Generator|Graph|Kernel|R[Nn][Gg])")
 _CUDA_CLASS = re.compile(r"CUDA|Cuda(?![a-z])")
 
 
 def is_named_test(module: Module, call: ast.Call) -> bool:
     """Whether a call asks for CUDA through a function of the user's own, or for a class that is named for it."""
-    name = (dotted(call.func) or "").rpartition(".")[2]
+    holder, _, name = (dotted(call.func) or "").rpartition(".")
+    if name == "is_available" and _CUDA_CLASS.search(holder):
+        return True
     if name == "isinstance" and len(call.args) == 2:
         return bool(_CUDA_CLASS.search((dotted(call.args[1]) or "").rpartition(".")[2]))
     return bool(_NAMED.fullmatch(name)) and not (module.qualify(call.func) or "").startswith("torch.")

@@ -147,6 +147,8 @@ def test_calls_that_ask_for_availability() -> None:
         ("if kind == XLA and is_torch_xla_available(gpu=True):\n    f(HERE)  # cuda\n", True),
         ("with cp.cuda.Device(0):\n    f(HERE)  # cuda\n", True),
         ("class DataParallel(torch.nn.DataParallel):\n    def f(self):\n        HERE.cuda()\n", True),
+        ("if CUDAAccelerator.is_available():\n    HERE.cuda()\n", True),
+        ("if bf16_cuda:\n    HERE.cuda()\n", True),
         ("if is_cpu_half:\n    f(HERE)  # cuda\n", True),
     ],
 )

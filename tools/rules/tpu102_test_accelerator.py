@@ -73,6 +73,8 @@ class TestAccelerator(PythonRule):
         "def move(x):\n    return x.cuda()\n",
         "import torch\nif fast:\n    if not torch.cuda.is_available():\n        raise ValueError('xformers is only for GPU')\n"
         "    attention(torch.ones(2, device='cuda'))\n",
+        "import torch\ndef convert_to_trt(model):\n    if not torch.cuda.is_available():\n        raise Exception('no GPU')\n"
+        "    model.to(torch.device('cuda'))\n",
         "import torch\nif is_npu_available():\n    d = 'npu'\nelif is_cuda_available():\n    device = 'cuda'\n",
     )
     INVALID = (
@@ -184,7 +186,10 @@ def _refuses_library(module: Module, call: ast.Call) -> bool:
     """Whether the test is there to say that a library for CUDA cannot be used, which is so."""
     statement = module.statement(call)
     refusal = statement.body[-1] if isinstance(statement, ast.If) else None
-    return isinstance(refusal, ast.Raise) and needs_cuda(module, [refusal])
+    if not isinstance(refusal, ast.Raise):
+        return False
+    named = re.search(r"(?i)trt|tensorrt|xformers", getattr(module.function(statement), "name", ""))
+    return named is not None or needs_cuda(module, [refusal])
 
 
 def _rest(module: Module, statement: ast.stmt) -> tuple[list[ast.AST], list[ast.AST]]:

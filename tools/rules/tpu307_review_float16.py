@@ -50,6 +50,7 @@ class ReviewFloat16(PythonRule):
         "import torch\nx = torch.zeros(2, dtype=torch.bfloat16)\n",
         "import torch\nfrom copy import deepcopy\nsave(deepcopy(model).half())\n",
         "import torch\ndef strip_optimizer(f):\n    x = torch.load(f)\n    x['model'].half()\n",
+        "import torch\ndef update(path):\n    model = YOLO(path)\n    model.half()\n    model.save(path)\n",
         "import torch\ny = x.half().cpu().numpy()\n",
         "import torch\ndef decode(self):\n    upcast = self.vae.dtype == torch.float16 and self.force\n"
         "    if upcast:\n        self.vae.to(dtype=torch.float16)\n",
@@ -126,7 +127,7 @@ _FOR_BNB = re.compile(r"(?i)bnb|bitsandbytes|4bit|8bit")
 def _meant(module: Module, place: ast.AST) -> bool:
     """Whether float16 is what somebody else chose, or is for something that does not run on a TPU."""
     name = module.source.relative.rpartition("/")[2]
-    if is_test(module.source.relative) or _is_copy(place):
+    if is_test(module.source.relative) or _is_copy(place) or _is_saved(module, place):
         return True
     if _FOR_BNB.search(name) or _EXPORTER.search(name):
         return True
@@ -165,3 +166,12 @@ def _is_copy(place: ast.AST) -> bool:
         return False
     made = place.func.value
     return isinstance(made, ast.Call) and (dotted(made.func) or "").endswith("deepcopy")
+
+
+def _is_saved(module: Module, place: ast.AST) -> bool:
+    """Whether what goes to float16 is loaded and written again in the same function, as to make a file smaller."""
+    function = module.function(place)
+    if function is None or not isinstance(place, ast.Call) or not isinstance(place.func, ast.Attribute):
+        return False
+    name = dotted(place.func.value)
+    return name is not None and f"{name}.save(" in module.text(function) and "optim" not in module.text(function)

@@ -38,6 +38,7 @@ class ReviewSpawn(PythonRule):
     SCOPE = Scope.FILE
     COVERS = ("D10", "D11", "D12", "D13")
     VALID = (
+        "import torch.multiprocessing as mp\ndef debug_launcher(f):\n    mp.start_processes(f, nprocs=2, start_method='fork')\n",
         "import subprocess\nsubprocess.spawn(worker)\n",
         "import torch\nif torch.cuda.is_available():\n    torch.multiprocessing.spawn(worker, nprocs=2)\n",
     )
@@ -53,7 +54,7 @@ class ReviewSpawn(PythonRule):
 
     def check(self, module: Module) -> Iterator[Match]:
         """Yields spawning calls, and device work at module level beside them."""
-        calls = [c for c in module.calls(*_SPAWN) if not on_cuda_path(module, c)]
+        calls = [c for c in module.calls(*_SPAWN) if not on_cuda_path(module, c) and not _for_debugging(module, c)]
         note = (
             "on a TPU, call torch.tpu.distributed.set_tpu_launch_env(nproc_per_node=N) first, N being the host's chips"
         )
@@ -78,3 +79,8 @@ def _moves_at_import(module: Module) -> Iterator[ast.Call]:
 def _is_device(argument: ast.expr) -> bool:
     name = argument.id if isinstance(argument, ast.Name) else string(argument) or ""
     return DEVICE_WORD.search(name) is not None or name.startswith("cuda")
+
+
+def _for_debugging(module: Module, call: ast.Call) -> bool:
+    """Whether the function says that it starts processes to look for faults, on the CPU."""
+    return "debug" in getattr(module.function(call), "name", "")

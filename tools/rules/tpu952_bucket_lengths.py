@@ -48,6 +48,8 @@ class BucketLengths(PythonRule):
         "        warn(tokenizer.batch_decode(whole[:, 9:]))\n",
         "def cut(tokenizer, texts, most):\n    ids = tokenizer(texts, padding='longest')['input_ids']\n    if ids.shape[-1] > most:\n"
         "        for i, text in enumerate(texts):\n            tokens = ids[i][2:-2]\n            warn(tokenizer.decode(tokens[most:]))\n",
+        "def cut(tokenizer, texts):\n    untruncated_ids = tokenizer(texts, padding='longest')['input_ids']\n"
+        "    tokens = strip(untruncated_ids)\n    warn(tokens)\n",
         "batch = tokenizer(texts, padding='max_length', max_length=128)\n",
         "batch = tokenizer(texts, padding=True, pad_to_multiple_of=8)\n",
         "conv = Conv(3, padding=True)\n",
@@ -107,6 +109,8 @@ def _only_compared(module: Module, call: ast.Call) -> bool:
         or scope is None
     ):
         return False
+    if target.id.startswith("untruncated"):
+        return True
     held = list(ast.walk(scope))
     parents = {child: node for node in held for child in ast.iter_child_nodes(node)}
     return _all_on_host(target.id, held, parents)

@@ -65,4 +65,4 @@ def _note(text: str) -> str:
     """What to do instead in a function of this text."""
     if "fft" in text:
         return _TRANSFORM
-    return _ROTATE if re.search(r"(?i)freq|rot|rope", text) else _PARTS
+    return _ROTATE if re.search(r"(?i)freqs|rotary|rope|view_as_complex", text) else _PARTS

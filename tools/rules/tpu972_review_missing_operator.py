@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tools.findings import Grade
 from tools.guards import on_cuda_path
-from tools.module import Module
+from tools.module import Module, string
 from tools.rules.base import Invalid, Match, PythonRule
 
 _CPU = "CPU copies of its input"
@@ -89,6 +89,7 @@ class ReviewMissingOperator(PythonRule):
         "import torch\nm = torch.mean(x)\n",
         "import torch\nif torch.cuda.is_available():\n    m = torch.median(x)\n",
         "import torch\nm = torch.median(x.cpu())\n",
+        "import torch\ndef fit(n):\n    y = torch.zeros(n, device='cpu')\n    return torch.linalg.lstsq(a, y)\n",
         "import torch\nclass Rotate(BaseTransform):\n    def forward(self, data):\n        return torch.linalg.eigh(data.pos)\n",
     )
     INVALID = (
@@ -106,6 +107,8 @@ class ReviewMissingOperator(PythonRule):
         for call in module.calls(*_TABLE):
             if on_cuda_path(module, call) or any(".cpu()" in module.text(value) for value in call.args):
                 continue
+            if any(_on_host(module, call, value) for value in call.args):
+                continue
             if any(isinstance(a, ast.ClassDef) and _is_transform(module, a) for a in module.ancestors(call)):
                 continue
             yield Match(*module.span(call), note=f"use {_TABLE[module.qualify(call.func) or '']}")
@@ -116,4 +119,20 @@ def _is_transform(module: Module, holder: ast.ClassDef) -> bool:
     return any(
         "Transform" in module.text(base).rpartition(".")[2] and "former" not in module.text(base)
         for base in holder.bases
+    )
+
+
+def _on_host(module: Module, call: ast.Call, value: ast.expr) -> bool:
+    """Whether an argument is a variable that its function makes on the CPU."""
+    function = module.function(call)
+    if function is None or not isinstance(value, ast.Name):
+        return False
+    made = [
+        s.value
+        for s in ast.walk(function)
+        if isinstance(s, ast.Assign) and any(isinstance(t, ast.Name) and t.id == value.id for t in s.targets)
+    ]
+    return bool(made) and all(
+        isinstance(m, ast.Call) and any(k.arg == "device" and string(k.value) == "cpu" for k in m.keywords)
+        for m in made
     )
