@@ -55,8 +55,11 @@ def _lines(profile: Profile) -> str:
             if part
         )
         operators = ", ".join(name.split(".")[1] for name in row["ops"])
+        inner = "".join(
+            f"<br><code>in {html.escape(one['place'])}</code> {seconds(one['seconds'])}" for one in row["inner"]
+        )
         rows.append(
-            f"<tr><td><code>{html.escape(place(row))}</code></td><td class=n>{seconds(row['seconds'])}</td>"
+            f"<tr><td><code>{html.escape(place(row))}</code>{inner}</td><td class=n>{seconds(row['seconds'])}</td>"
             f"<td>{row['bound']}</td><td>{html.escape(operators)}</td><td style='width:35%'>{bars}</td></tr>"
         )
     head = "<tr><th>line<th class=n>time<th>bound<th>operators<th>forward and optimizer (blue), backward (orange)</tr>"

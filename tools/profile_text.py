@@ -9,6 +9,7 @@ Profile = dict[str, Any]
 GIB = 2**30
 _LINES = 15
 _BUFFERS = 10
+_INNER = 8
 
 BASIS = (
     "estimate, not measured: cycles of the compiler's window model, scaled, where it gives them; bytes over"
@@ -106,6 +107,8 @@ def _lines(profile: Profile) -> Iterator[str]:
         yield (
             f"{seconds(row['seconds']):>10} {share:>6.1%} {row['bound']:<9} {backward:>8.0%}  {place(row)}  {operators}"
         )
+        for inner in row["inner"][:_INNER]:
+            yield f"{seconds(inner['seconds']):>10} {inner['seconds'] / total:>6.1%} {'':<20} in {inner['place']}"
 
 
 def _waste(profile: Profile) -> Iterator[str]:
@@ -133,4 +136,5 @@ def _buffers(profile: Profile) -> Iterator[str]:
     yield "largest buffers at the peak of the schedule, followed by us (arguments left out)"
     for row in largest[:_BUFFERS]:
         operator = (row["op"] or "").removeprefix("aten.").removesuffix(".default")
-        yield f"{size(row['bytes']):>10}  {row['shape']:<28} {place(row)}  {operator}"
+        within = f" in {row['library']}" if row.get("library") else ""
+        yield f"{size(row['bytes']):>10}  {row['shape']:<28} {place(row)}{within}  {operator}"

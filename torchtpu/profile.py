@@ -10,7 +10,7 @@ from typing import Any
 from torchtpu.compiler import OK, OUT_OF_MEMORY, Compiled, versions
 from torchtpu.hlo.parse import Instruction, Module, parse
 from torchtpu.lowering.flops import Shapes, operator_flops
-from torchtpu.lowering.places import is_users, place_of, stack_of
+from torchtpu.lowering.places import is_users, library_place, place_of, stack_of
 from torchtpu.profiling.attribution import Attribution
 from torchtpu.profiling.cost import FREE, MODEL, Cost, Model, cost, is_asynchronous
 from torchtpu.profiling.memory import Memory
@@ -22,6 +22,7 @@ _LOOPS = ("while",)
 _CALLS = ("call", "conditional")
 _CALLING = "/torch/nn/modules/module.py"
 _MOST_BUFFERS = 25
+_MOST_INNER = 20
 _TIMELINE_POINTS = 400
 _WIDE = ("float32", "float64")
 _NARROW = ("bfloat16", "float16")
@@ -115,7 +116,15 @@ class Profiler:
     def source(self, operator: int | None) -> Row:
         """Where an operator comes from: its name, phase, file, line and the PyTorch function in between."""
         if operator is None or operator >= len(self.step["operators"]):
-            return {"op": None, "phase": None, "file": None, "line": None, "function": None, "through": None}
+            return {
+                "op": None,
+                "phase": None,
+                "file": None,
+                "line": None,
+                "function": None,
+                "through": None,
+                "library": None,
+            }
         entry = self.step["operators"][operator]
         file, line, function = place_of(self.step, entry)
         stack = stack_of(self.step, entry)
@@ -130,6 +139,7 @@ class Profiler:
             "line": line if is_users(file) else None,
             "function": function,
             "through": through,
+            "library": library_place(stack),
         }
 
     def profile(self) -> dict[str, Any]:
@@ -276,17 +286,20 @@ def by_line(rows: list[Row]) -> list[Row]:
         one = sums.setdefault(
             (row["file"], row["line"]),
             {"file": row["file"], "line": row["line"], "function": row["function"], "seconds": 0.0, "flops": 0.0,
-             "bytes": 0.0, "phases": defaultdict(float), "ops": Counter(), "bound": Counter()},
+             "bytes": 0.0, "phases": defaultdict(float), "ops": Counter(), "bound": Counter(), "inner": Counter()},
         )  # fmt: skip
         for name in ("seconds", "flops", "bytes"):
             one[name] += row[name]
         one["phases"][row["phase"]] += row["seconds"]
         one["ops"][row["op"]] += row["seconds"]
         one["bound"][row["bound"]] += row["seconds"]
+        one["inner"][row["library"] or ""] += row["seconds"]
     for one in sums.values():
         one["phases"] = dict(one["phases"])
         one["ops"] = [name for name, _ in one["ops"].most_common(3) if name]
         one["bound"] = one["bound"].most_common(1)[0][0]
+        inner = one["inner"].most_common(_MOST_INNER)
+        one["inner"] = [{"place": name, "seconds": seconds} for name, seconds in inner if name]
     return sorted(sums.values(), key=lambda one: -one["seconds"])
 
 

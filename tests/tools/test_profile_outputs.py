@@ -215,3 +215,13 @@ def test_smaller_batches_are_tried_until_one_fits() -> None:
     lines = list(attempts_text(output))
     assert "does not fit" in lines[1]
     assert "takes 3.1 KiB" in lines[2]
+
+
+def test_lines_of_a_library_are_told_below_the_line_that_called_it() -> None:
+    recorded = step()
+    recorded["stacks"][0].insert(1, ["/x/site-packages/transformers/models/llama.py", 77, "forward"])
+    profile = Profiler(recorded, Compiled("ok", memory=MEMORY, hlo=PROGRAM), find("v5e")).profile()
+    (line,) = profile["lines"]
+    assert [one["place"] for one in line["inner"]] == ["transformers/models/llama.py:77"]
+    assert "in transformers/models/llama.py:77" in text(profile)
+    assert "in transformers/models/llama.py:77" in page(profile, "title")

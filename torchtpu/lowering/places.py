@@ -28,3 +28,14 @@ def place_of(step: dict[str, Any], entry: dict[str, Any]) -> Place:
     """Returns file, line and function of the user that an operator belongs to; else of who called it."""
     stack = stack_of(step, entry)
     return next((place for place in stack if is_users(place[0])), stack[0] if stack else NOWHERE)
+
+
+def library_place(stack: list[Place]) -> str | None:
+    """Returns the innermost line of an installed library other than torch, such as a model's; None in own code."""
+    for file, line, _ in stack:
+        if is_users(file):
+            return None
+        short = file.rpartition("-packages/")[2]
+        if short and not short.startswith(("torch/", "torch_tpu/", "/")):
+            return f"{short}:{line}"
+    return None
