@@ -9,7 +9,8 @@ from pathlib import Path
 
 from agents.chat import Chat
 from agents.delivery import deliver
-from agents.llm.loop import Leave, Mode, leave
+from agents.llm.loop import Leave, leave
+from agents.modes import Mode
 from agents.runs import write_whole
 from agents.standing import standing
 from agents.toolkit import (

@@ -26,9 +26,10 @@ from agents import interrupts
 from agents.llm import loop
 from agents.llm.budget import Budget, Spent, Stop
 from agents.llm.client import Model
-from agents.llm.loop import Leave, Mode
+from agents.llm.loop import Leave
 from agents.llm.messages import Message, Reply, ToolCall, Usage
 from agents.llm.trajectory import Step, Trajectory
+from agents.modes import Mode
 from agents.standing import standing
 from agents.toolkit.bench import Bench
 from agents.without_model import look_up as known

@@ -17,8 +17,8 @@ from agents.context import Context
 from agents.debug import Desk
 from agents.helper import helper_of
 from agents.llm.client import Client
-from agents.llm.loop import Mode
 from agents.llm.settings import configured
+from agents.modes import Mode
 from agents.progress import Silent
 from agents.state import Request
 

@@ -74,24 +74,28 @@ def _exceptions(lines: Sequence[str]) -> Iterator[dict[str, object]]:
         yield from _traceback(lines, number + 1)
     if starts:
         return
+    frames = list(_frames(lines))  # of a traceback whose head was not pasted
     for number, line in enumerate(lines):
         if _LAST_LINE.match(line.strip()) and not _WARNING.match(line):
-            yield _said(lines, number, [])
+            yield _said(lines, number, frames)
             return
 
 
-def _traceback(lines: Sequence[str], first: int) -> Iterator[dict[str, object]]:
-    frames: list[dict[str, object]] = []
-    for number in range(first, len(lines)):
-        line = lines[number]
+def _frames(lines: Sequence[str]) -> Iterator[dict[str, object]]:
+    for number, line in enumerate(lines):
         if frame := _FRAME.match(line):
             following = lines[number + 1].strip() if number + 1 < len(lines) else ""
             source = "" if _FRAME.match(following) else following
-            frames.append({"file": frame[1], "line": int(frame[2]), "function": frame[3].strip(), "source": source})
-        elif _TRACEBACK.search(line):
+            yield {"file": frame[1], "line": int(frame[2]), "function": frame[3].strip(), "source": source}
+
+
+def _traceback(lines: Sequence[str], first: int) -> Iterator[dict[str, object]]:
+    for number in range(first, len(lines)):
+        line = lines[number]
+        if _TRACEBACK.search(line):
             return
         elif line and not line[0].isspace() and re.match(r"[A-Za-z_][\w.]*(?::\s|$)", line):
-            yield _said(lines, number, frames)
+            yield _said(lines, number, list(_frames(lines[first:number])))
             return
 
 

@@ -48,6 +48,10 @@ Start here:
 
     torchtpu-agent run -- python train.py                   run any script on the device
 
+    torchtpu-agent diagnose train.log --repo .              why did it fail, and what to do
+
+    torchtpu-agent chat ./repo                              all of it in a conversation
+
 Your checkout is never written: a migration ends with a new branch (or a patch file), and nothing else.
 
 Exit codes: 0 every stage that ran passed; 1 a stage failed; 2 wrong usage or input; 3 the environment

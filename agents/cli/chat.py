@@ -11,7 +11,7 @@ import typer
 from agents.cli import options
 from agents.cli.common import console, guarded, interpreter, sized
 from agents.cli.output import echo, print_json
-from agents.llm.loop import Mode
+from agents.modes import Mode
 from tools.errors import Exit, UserError
 
 if TYPE_CHECKING:

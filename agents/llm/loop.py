@@ -14,6 +14,7 @@ from agents.llm.client import Model, ModelUnreachable
 from agents.llm.messages import Message, Reply, ToolCall
 from agents.llm.redact import redact
 from agents.llm.trim import DoesNotFit, trim
+from agents.modes import Mode
 from agents.toolkit import tools
 from agents.toolkit.base import Effect, Tool, ToolError, ToolResult
 from agents.toolkit.bench import Bench
@@ -24,14 +25,6 @@ MOST_WRONG = 4
 
 _CUT = "Your answer was cut off because it was too long. Go on, more briefly; make one tool call at a time."
 _EMPTY = "Your answer was empty. Use a tool, or say in a few sentences what you found."
-
-
-class Mode(StrEnum):
-    """What a model may do without being asked about it."""
-
-    ASK = "ask"
-    AUTO_SAFE = "auto-safe"
-    READ_ONLY = "read-only"
 
 
 class Leave(StrEnum):

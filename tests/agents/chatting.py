@@ -15,9 +15,9 @@ from agents.chat import Chat
 from agents.debug import Desk
 from agents.llm.budget import Budget
 from agents.llm.client import Client
-from agents.llm.loop import Mode
 from agents.llm.settings import ModelSettings
 from agents.llm.trajectory import Trajectory
+from agents.modes import Mode
 from agents.progress import Silent
 from agents.runs import RunFolder
 from agents.state import Request

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from agents.llm.budget import Budget, Stop
-from agents.llm.loop import MOST_WRONG, Mode
+from agents.llm.loop import MOST_WRONG
+from agents.modes import Mode
 from evals.scripted_model import Call, Turn
 from tests.agents.chatting import edit, is_intact, talking
 from tests.agents.conftest import commit
