@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -9,6 +10,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from tools import compare as comparing
+from tools import knowledge
 from tools.compare import CompareOutput, CompareRequest, Figures, Problem
 from tools.own_tests import TestsOutput, lost
 
@@ -255,9 +257,21 @@ def _failed(
     said = first.message + (f" [{first.place}]" if first.place and first.place not in first.message else "")
     if owner == "backend":
         said += "; on the CPU the migrated program agrees with the original, so it arises on the device"
-        if (comparisons.facts.runs["device"].device or {}).get("kind") == "simulated":
+        known = _known(first.message)
+        if known is not None:
+            said += f" (known: {known}; see torchtpu-agent knowledge show {known})"
+        elif (comparisons.facts.runs["device"].device or {}).get("kind") == "simulated":
             said += " (TorchTPU and its simulation are not told apart)"
     return StageVerdict(stage=stage, result="fail", reason=said, owner=owner, figures=figures, problems=problems)
+
+
+def _known(message: str) -> str | None:
+    """The entry of the knowledge that says a fault of the backend looks like this."""
+    for entry in knowledge.entries():
+        patterns = [symptom.output for symptom in entry.symptoms if set(symptom.places()) == {"output"}]
+        if entry.owner is knowledge.Blame.BACKEND and any(re.search(pattern or "", message) for pattern in patterns):
+            return entry.id
+    return None
 
 
 def _owner(problem: Problem, comparisons: _Comparisons) -> str:
