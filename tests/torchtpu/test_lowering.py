@@ -174,3 +174,23 @@ def test_running_sums_by_doubling_are_those_of_torch() -> None:
     assert torch.equal(_SUBSTITUTES["aten.cumsum.default"](x > 9, 1), (x > 9).cumsum(1))
     halves = x / 2
     assert torch.equal(_SUBSTITUTES["aten.cumsum.default"](halves, 0, dtype=torch.float64), halves.double().cumsum(0))
+
+
+@pytest.mark.slow
+def test_a_module_alone_keeps_its_gradients(tmp_path: Path) -> None:
+    pytest.importorskip("libtpu")
+    from tools.commands import parse
+    from tools.profile import ProfileRequest, profile
+
+    (tmp_path / "net.py").write_text("import torch\n\ndef make(x):\n    return x @ x\n\nclass Net(torch.nn.Linear):\n"
+                                     "    def __init__(self):\n        super().__init__(256, 512)\n")  # fmt: skip
+    command = parse("python -m torchtpu.lowering.module_run net:Net --input bf16[64,256] --dtype bfloat16 --train")
+    state = tmp_path.parent / f"{tmp_path.name}-state"
+    request = ProfileRequest(
+        command=command, cwd=tmp_path, original=tmp_path, target="v6e", state=state, quick=True, sandbox=False
+    )
+    found = profile(request).profile
+    # Forward and the gradient of the weights; the input asks for none.
+    assert found["time"]["model_flops"] == 2 * 2 * 64 * 256 * 512
+    assert found["memory"]["output_bytes"] >= 2 * 512 * 256
+    assert not any(row["file"] for row in found["lines"]), "nothing of the user's is on the stack of a bare class"

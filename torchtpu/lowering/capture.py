@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import json
 import os
+import types
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -62,6 +64,7 @@ def begin(torch: Any) -> None:
     runtime.start_runtime()
     # On a thread of its own the backward pass could not tell which line asked for it.
     torch.autograd.set_multithreading_enabled(False)
+    _let_swap(torch)
     _recorder = StepRecorder()
     _recorder.device.__enter__()
     if int(os.environ.get(STEP_VARIABLE, DEFAULT_STEP)) == 1:
@@ -70,14 +73,14 @@ def begin(torch: Any) -> None:
 
 @contextlib.contextmanager
 def recording(torch: Any) -> Iterator[None]:
-    """Records what runs inside as the step, in a process that ``begin`` has prepared."""
+    """Records what runs inside as the step, in a process that ``begin`` has prepared; gradients are results."""
     _recorder.start()
     yield
-    _write(torch, Path(os.environ[FOLDER_VARIABLE]) / STEP_FILE)
+    _write(torch, Path(os.environ[FOLDER_VARIABLE]) / STEP_FILE, keep_gradients=True)
 
 
-def _write(torch: Any, path: Path) -> None:
-    step = _recorder.stop(dict(_names(torch)))
+def _write(torch: Any, path: Path, keep_gradients: bool = False) -> None:
+    step = _recorder.stop(dict(_names(torch)), keep_gradients=keep_gradients)
     path.write_text(json.dumps(step))
 
 
@@ -121,6 +124,27 @@ class _Window:
             self.in_call = False
             self.calls += 1
             _write(torch, self.folder / FORWARD_FILE)
+
+
+def _let_swap(torch: Any) -> None:
+    """Lets a module's parameters change their type in place, as they do on a TPU.
+
+    For tensors without data torch swaps the two, and refuses where there is a weak reference to one. The
+    fake mode itself keeps such references, which a swap does not harm.
+    """
+    swap = torch.utils.swap_tensors
+    nobody = types.SimpleNamespace(getweakrefs=lambda _: [])
+
+    @functools.wraps(swap)
+    def swapped(first: Any, second: Any) -> None:
+        known = torch.utils.weakref
+        torch.utils.weakref = nobody
+        try:
+            swap(first, second)
+        finally:
+            torch.utils.weakref = known
+
+    torch.utils.swap_tensors = swapped
 
 
 def _one_process(torch: Any) -> None:

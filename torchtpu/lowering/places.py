@@ -8,7 +8,7 @@ Place = tuple[str, int, str]
 _INSTALLED = ("/site-packages/", "/dist-packages/", "/lib/python3")
 # Names of the functions a step is replayed by begin with it and the operator's number.
 OPERATOR = "operator"
-NOWHERE: Place = ("unknown", 0, "unknown")
+NOWHERE: Place = ("<unknown>", 0, "unknown")
 
 
 def is_users(file: str) -> bool:

@@ -45,11 +45,12 @@ class StepRecorder:
         self._clear()
         self.recording = True
 
-    def stop(self, names: dict[int, str] | None = None) -> dict[str, Any]:
+    def stop(self, names: dict[int, str] | None = None, *, keep_gradients: bool = False) -> dict[str, Any]:
         """Ends the recording.
 
         Args:
             names: Names of tensors by their ``id``.
+            keep_gradients: Gradients are results also where the next step would throw them away.
 
         Returns:
             The step, as JSON.
@@ -61,7 +62,7 @@ class StepRecorder:
             entry["name"] = named or (f"from the host {number}" if entry["from_host"] else f"input {number}")
         known = {entry["tensor"] for entry in self.inputs}
         made = [n for n, ref in self.alive.items() if n not in known and ref() is not None]
-        if not any(entry["name"].startswith(GRADIENT) for entry in self.inputs):
+        if not keep_gradients and not any(entry["name"].startswith(GRADIENT) for entry in self.inputs):
             # The next step throws them away before it uses any: they do not outlive this one.
             made = [n for n in made if not self._name(n, names).startswith(GRADIENT)]
         return {
