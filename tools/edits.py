@@ -68,8 +68,13 @@ def choose(fixes: Iterable[Fix]) -> list[Fix]:
     return chosen
 
 
-def apply(text: str, edits: Sequence[Edit]) -> str:
+def apply(text: str, edits: Sequence[Edit], *, words: bool = False) -> str:
     """Applies non-overlapping edits.
+
+    Args:
+        text: What is edited.
+        edits: The edits, in any order.
+        words: Whether a blank keeps a name from growing into the word beside it: ``return"cuda"`` has none.
 
     Raises:
         ValueError: if two of them overlap or one lies outside the text.
@@ -79,6 +84,14 @@ def apply(text: str, edits: Sequence[Edit]) -> str:
     for edit in sorted(set(edits)):
         if edit.start < position or edit.end < edit.start or edit.end > len(text):
             raise ValueError(f"edit {edit} does not fit at {position}")
-        pieces += [text[position : edit.start], edit.replacement]
+        new = edit.replacement
+        if words and edit.start < edit.end:
+            new = f"{' ' if _joins(text[edit.start - 1 : edit.start] + new[:1]) else ''}{new}"
+            new = f"{new}{' ' if _joins(new[-1:] + text[edit.end : edit.end + 1]) else ''}"
+        pieces += [text[position : edit.start], new]
         position = edit.end
     return "".join([*pieces, text[position:]])
+
+
+def _joins(pair: str) -> bool:
+    return len(pair) == 2 and all(character.isalnum() or character == "_" for character in pair)

@@ -229,7 +229,7 @@ def _edited(path: str, seen: Examined, fixes: set[Fix]) -> bytes:
     """
     assert seen.source is not None
     try:
-        text = apply(seen.source.editable, [edit for each in fixes for edit in each.edits])
+        text = apply(seen.source.editable, [edit for each in fixes for edit in each.edits], words=seen.parsed)
         new = seen.source.with_text(text)
     except ValueError as error:
         raise Unreadable(f"its edits do not fit ({error}), a fault of ours") from error

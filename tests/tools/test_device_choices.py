@@ -90,6 +90,13 @@ def test_what_chooses_a_device_is_fixed(text, expected):
     assert not {"TPU101", "TPU102", "TPU103", "TPU104", "TPU119"} & found(out)
 
 
+def test_words_without_blanks_do_not_grow_together():
+    text = "import torch\nx = 'cuda'if torch.cuda.is_available()else'cpu'\n\n\ndef device():\n    return'cuda'\n"
+    out = migrated(text)
+    assert "current_accelerator().type if torch.accelerator.is_available()else'cpu'" in out
+    assert "return x" in out or "return DEVICE_TYPE" in out
+
+
 def test_a_test_is_not_widened_for_a_move_that_stays():
     text = (
         "import torch\n\n\nclass Batch:\n    def cuda(self):\n        return self\n\n\n"

@@ -10,7 +10,7 @@ from tools.calls import add_keyword, argument, spread
 from tools.edits import Fix
 from tools.findings import Grade
 from tools.guards import dotted, on_cuda_path
-from tools.module import Module
+from tools.module import Module, string
 from tools.rules.base import Invalid, Match, PythonRule
 
 _LOADS = ("torch.load", "torch.serialization.load")
@@ -61,6 +61,7 @@ class MapCheckpointToCpu(PythonRule):
         ),
         Invalid("import torch\ndata = torch.load('data.pt')\nx = data[0]\n", None),
         Invalid("import torch\nmodel.load_state_dict(torch.load(path, **options))\n", None),
+        Invalid("import torch\nd = torch.load(path)\nmodel.load_state_dict(d['m'])\ny = model(d['x'])\n", None),
     )
 
     def check(self, module: Module) -> Iterator[Match]:
@@ -107,7 +108,28 @@ def _goes_into_a_state(module: Module, call: ast.Call) -> bool:
     names = {t.id for t in targets if isinstance(t, ast.Name)}
     scope = module.function(call)
     nodes = list(ast.walk(scope)) if scope is not None else module.walk_all
-    return bool(names) and _reaches_state(nodes, names)
+    return bool(names) and _reaches_state(nodes, names) and not _computes_with(nodes, names)
+
+
+_SCALARS = re.compile(
+    r"(?i)epoch|step|iter|args|config|hparam|param_?groups|best|acc|loss|version|seed|name|classes|vocab"
+)
+_PLAIN = frozenset("print format len int float str join isinstance range info debug warning get pop".split())
+
+
+def _computes_with(nodes: list[ast.AST], names: set[str]) -> bool:
+    """Whether an entry of what is loaded goes into another call, so that it matters where its tensors are."""
+    for call in nodes:
+        if isinstance(call, ast.Call) and not _loads_state(call):
+            last = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+            if last not in _PLAIN and any(_is_entry(argument, names) for argument in call.args):
+                return True
+    return False
+
+
+def _is_entry(node: ast.expr, names: set[str]) -> bool:
+    entry = isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in names
+    return entry and not _SCALARS.search(string(node.slice) or "")  # type: ignore[attr-defined]
 
 
 def _reaches_state(nodes: list[ast.AST], names: set[str]) -> bool:

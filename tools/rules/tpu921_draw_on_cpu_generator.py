@@ -59,6 +59,12 @@ class DrawOnCpuGenerator(PythonRule):
             count=2,
         ),
         Invalid(
+            "import torch\ng = torch.Generator(dev)\nw = torch.randn(2, generator=g, device=dev, requires_grad=True)\n",
+            "import torch\ng = torch.Generator(dev if torch.cuda.is_available() else 'cpu')\n"
+            "w = torch.randn(2, generator=g, device=g.device, requires_grad=False).to(dev).requires_grad_()\n",
+            count=2,
+        ),
+        Invalid(
             "import torch\n\ndef draw(p, g=None):\n    if p is None:\n        g = torch.Generator(device=p.device)\n"
             "    return torch.multinomial(p, 1, generator=g)\n",
             "import torch\n\ndef draw(p, g=None):\n    if p is None:\n"
@@ -171,8 +177,9 @@ def _draw(module: Module, call: ast.Call, generator: str, *, certain: bool) -> I
             yield Match(*module.span(call), grade=Grade.ADVICE, note=_NOTE)
     elif name in _DRAWS and place is not None:
         if module.text(place.value) != f"{generator}.device":
-            moved = Edit(end, end, f".to({module.text(place.value)})")
-            yield Match(*module.span(call), fix=Fix((module.replace(place.value, f"{generator}.device"), moved)))
+            moved = _as_leaf(module, call, f".to({module.text(place.value)})")
+            fix = Fix((module.replace(place.value, f"{generator}.device"), *moved)) if moved else None
+            yield Match(*module.span(call), fix=fix, grade=None if fix else Grade.ADVICE, note=None if fix else _NOTE)
     elif name in _SAMPLES and call.args:
         source = dotted(call.args[0])
         if source is not None:
@@ -185,3 +192,15 @@ def _draw(module: Module, call: ast.Call, generator: str, *, certain: bool) -> I
             yield Match(*module.span(call), grade=Grade.ADVICE, note=_NOTE)
     elif isinstance(call.func, ast.Attribute) and call.func.attr in _IN_PLACE:
         yield Match(*module.span(call), grade=Grade.ADVICE, note=_NOTE)
+
+
+def _as_leaf(module: Module, call: ast.Call, move: str) -> list[Edit]:
+    """Edits that move what a call makes; what is moved with a gradient is no leaf, so the gradient is asked for after."""
+    end = module.span(call)[1]
+    wanted = keyword(call, "requires_grad")
+    if wanted is None:
+        return [Edit(end, end, move)]
+    if not isinstance(wanted.value, ast.Constant):
+        return []
+    after = f"{move}.requires_grad_()" if wanted.value.value else move
+    return [module.replace(wanted.value, "False"), Edit(end, end, after)]
