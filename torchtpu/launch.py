@@ -240,6 +240,9 @@ def _outcome(supervisor: Supervisor, record: Record, deaths: Sequence[str], oom:
 def _good(left: tuple[str, ...], record: Record) -> tuple[Outcome, str]:
     if left:
         return Outcome.DAEMONISED, "; ".join(left)
+    # A shell line such as `python train.py || true` ends well whatever its program does.
+    if not record.stopped and record.masked_exception() is not None:
+        return Outcome.EXCEPTION, ""
     return (Outcome.STOPPED_AT_STEPS if record.stopped else Outcome.COMPLETED), ""
 
 

@@ -1,4 +1,4 @@
-"""Stage `preserves`: the CUDA path still computes the same on the CPU, and the repository's own tests agree."""
+"""Stage `preserves`: with CUDA imitated on the CPU the program computes the same, and the own tests agree."""
 
 from __future__ import annotations
 

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 from agents.context import Context
 from agents.stages.common import failed, not_run, passed, worst
 from agents.state import Diagnosis, Owner, RunRecord, State, Verdict
+from tools.log_text import read_text
 
+_READ = 1 << 20
+_OF_DEVICE = re.compile(
+    r"not (implemented|supported) (for|on) (the )?'?tpu|torch_tpu|XlaRuntimeError|PJRT|INTERNAL: ", re.I
+)
 _FORBIDDEN = {"cpu-fallback": "fell back to the CPU", "amp-disabled": "automatic mixed precision was disabled"}
 
 
@@ -16,12 +24,20 @@ def runs(state: State, _context: Context) -> Verdict:
     if not state.latest:
         return not_run("runs", "no entry command is known; give one with --entry")
     on_cpu = state.request.device == "cpu"
-    verdicts = [judge(record, _diagnosis(record, state), on_cpu=on_cpu) for record in state.latest]
+    asked = state.request.steps
+    verdicts = [judge(record, _diagnosis(record, state), on_cpu=on_cpu, asked=asked) for record in state.latest]
     return worst(verdicts)
 
 
-def judge(record: RunRecord, diagnosis: Diagnosis | None, *, on_cpu: bool = False) -> Verdict:
-    """The verdict on one run, which the user may have asked to be on the CPU."""
+def judge(record: RunRecord, diagnosis: Diagnosis | None, *, on_cpu: bool = False, asked: int | None = None) -> Verdict:
+    """The verdict on one run.
+
+    Args:
+        record: The run.
+        diagnosis: Why it failed, if it did.
+        on_cpu: Whether the user wanted it on the CPU.
+        asked: Optimizer steps after which it was to be stopped.
+    """
     evidence = [part for part in (record.command, record.log, record.result) if part]
     if not record.ended_well:
         return _ended_badly(record, diagnosis, evidence)
@@ -43,8 +59,30 @@ def judge(record: RunRecord, diagnosis: Diagnosis | None, *, on_cpu: bool = Fals
     for warning in record.warnings:
         if said := _FORBIDDEN.get(str(warning.get("kind"))):
             return failed("runs", f"{said}: {_warning(warning)}", evidence)
+    error = _caught(record)
+    if error and _OF_DEVICE.search(error):
+        return failed("runs", f"the program caught an error of the device and went on: {error}", evidence)
     amount = f"{record.device_steps} steps" if record.device_steps else f"{record.device_ops} operations"
-    return passed("runs", f"{amount} on the {kind} device, {record.duration:.0f} s", evidence)
+    short = bool(asked and 0 < record.device_steps < asked and record.outcome == "completed")
+    early = f"; the program ended by itself before the {asked} that were asked for" if short else ""
+    shown = f"; its output shows an exception that it caught: {error}" if error else ""
+    return passed("runs", f"{amount} on the {kind} device, {record.duration:.0f} s{early}{shown}", evidence)
+
+
+def _caught(record: RunRecord) -> str | None:
+    """The last error in the output of a program that ended well all the same."""
+    if not record.log or not Path(record.log).is_file():
+        return None
+    with Path(record.log).open("rb") as log:
+        log.seek(max(0, log.seek(0, 2) - _READ))
+        text = log.read().decode("utf-8", "replace")
+    found = read_text(text).exception
+    if found:
+        return f"{found['type']}: {found['message']}".splitlines()[0]
+    # What was printed of it may be its message alone.
+    # A warning of C++ names the path it was built at, which has torch_tpu in it.
+    said = (line.strip() for line in text.splitlines() if "Triggered internally" not in line)
+    return next((line for line in said if _OF_DEVICE.search(line)), None)
 
 
 def _ended_badly(record: RunRecord, diagnosis: Diagnosis | None, evidence: list[str]) -> Verdict:

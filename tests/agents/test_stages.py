@@ -186,3 +186,34 @@ def test_what_was_only_printed_explains_no_exception(tmp_path):
 def test_a_log_that_is_gone_is_no_fault():
     found = explain(record(outcome="memory-limit", log="/nonexistent/log"), changed_root)
     assert found.knowledge == "host-memory-full"
+
+
+@pytest.mark.parametrize(
+    ("output", "result", "said"),
+    [
+        (
+            'Traceback (most recent call last):\n  File "t.py", line 3, in <module>\n'
+            "RuntimeError: operator 'aten::trace' is not implemented for TPU\ntraining stopped\n",
+            "fail",
+            "aten::trace",
+        ),
+        ("giving up: operator 'aten::trace' is not implemented for TPU\n", "fail", "went on"),
+        (
+            'Traceback (most recent call last):\n  File "t.py", line 3, in <module>\nKeyError: \'wandb\'\n',
+            "pass",
+            "an exception that it caught: KeyError: 'wandb'",
+        ),
+        ("step 3 loss 0.1\n", "pass", "3 steps on the simulated device"),
+    ],
+)
+def test_an_error_of_the_device_that_the_program_caught_is_no_pass(tmp_path, output, result, said):
+    log = tmp_path / "run.log"
+    log.write_text(output)
+    judged = verdict(log=str(log))
+    assert (judged.result, said in judged.reason) == (result, True)
+
+
+def test_a_program_that_ends_before_the_steps_asked_for_is_told():
+    assert "before the 8 that were asked for" in judge(record(), None, asked=8).reason
+    assert "asked" not in judge(record(), None, asked=3).reason
+    assert "asked" not in judge(record(outcome="stopped-at-steps"), None, asked=3).reason

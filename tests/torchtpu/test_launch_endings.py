@@ -69,6 +69,20 @@ def test_exception_names_the_users_line(tmp_path: Path) -> None:
     assert "model.py:3 in read: return json.loads(text)" in result.explain()
 
 
+def test_a_child_that_only_tries_something_does_not_count(tmp_path: Path) -> None:
+    result = run(tmp_path, "import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'import wonderful_lib'])\n")
+    assert result.outcome is Outcome.COMPLETED
+
+
+def test_a_shell_does_not_hide_how_its_program_ended(tmp_path: Path) -> None:
+    write(tmp_path, "raise ValueError('inner')\n", "train.py")
+    spec = LaunchSpec(["bash", "-c", "python train.py || true"], tmp_path, device="cpu", sandbox="off")
+    result = launch(spec)
+    assert result.outcome is Outcome.EXCEPTION
+    assert result.exit_code == 0
+    assert "train.py:1" in result.explain()
+
+
 def test_exception_from_another(tmp_path: Path) -> None:
     result = run(tmp_path, "try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    raise ValueError('bad') from e\n")
     assert result.exception is not None

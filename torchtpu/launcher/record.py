@@ -42,6 +42,7 @@ class _Process:
     device_ops: int | None = None
     signal: int | None = None
     stopped: float | None = None
+    died_of: ExceptionEvent | None = None
 
 
 @dataclass
@@ -108,6 +109,8 @@ class Record:
         if len(self.exceptions) < KEPT_LOSSES:
             role = str(event.data.get("role") or self.processes[event.pid].role or "")
             self.exceptions.append((role, events.exception(event)))
+            if role not in _SECONDARY:
+                self.processes[event.pid].died_of = events.exception(event)
 
     def _step(self, event: Event) -> None:
         process = self.processes[event.pid]
@@ -202,6 +205,16 @@ class Record:
     def own_exception(self) -> ExceptionEvent | None:
         """Returns the first exception of a program itself, not of its launcher, a thread or a loader."""
         return next((exception for role, exception in self.exceptions if role not in _SECONDARY), None)
+
+    def masked_exception(self) -> ExceptionEvent | None:
+        """Returns what ended the program, where the command around it says that all went well (``|| true``).
+
+        A process that tried something on another's behalf, such as an import, is no program.
+        """
+        programs = [process for process in self._all() if process.role not in _SECONDARY]
+        worked = [p for p in programs if p.steps or p.device_ops]
+        died = [p.died_of for p in worked or programs if p.died_of is not None]
+        return died[0] if died and (worked or len(died) == len(programs)) else None
 
     def armed(self) -> dict[int, int]:
         """Returns the signal that makes each process show its stacks."""
