@@ -296,7 +296,7 @@ def _computes_the_same(comparisons: _Comparisons) -> StageVerdict:
         if run is None or original is None or not original.ended_well:
             continue
         if not run.ended_well:
-            return _no_longer_runs(run)
+            return _no_longer_runs(run, facts)
         found: CompareOutput = getattr(comparisons, comparison)
         figures |= {f"{name}, {stage}": one for stage, one in found.figures.items()}
         if found.problems:
@@ -309,13 +309,25 @@ def _computes_the_same(comparisons: _Comparisons) -> StageVerdict:
     return StageVerdict(stage="preserves", result="pass", reason=said, figures=figures)
 
 
-def _no_longer_runs(run: VerifyRun) -> StageVerdict:
+def _no_longer_runs(run: VerifyRun, facts: Facts) -> StageVerdict:
     if run.unimitated:
         said = f"the CPU cannot stand in for CUDA in the migrated program: {'; '.join(run.unimitated[:3])}"
         return StageVerdict(stage="preserves", result="not run", reason=said)
     problem = Problem(stage="preserves", kind="exception", message=run.explanation, place=_where(run.exception or {}))
     said = f"the original runs with CUDA imitated on the CPU, the migrated program does not: {run.explanation}"
-    return StageVerdict(stage="preserves", result="fail", reason=said, owner="code", problems=[problem])
+    before = _before_its_end(run, facts)
+    if before:
+        said += f". Before that, {before[0].message}"
+    problems = [problem, *before]
+    return StageVerdict(stage="preserves", result="fail", reason=said, owner="code", problems=problems)
+
+
+def _before_its_end(run: VerifyRun, facts: Facts) -> list[Problem]:
+    """What a run that did not come to its end computed otherwise until then; what it did not come to is no matter."""
+    if run.name != "migrated" or not run.recording:
+        return []
+    found = facts.compared(["jitter-1", "jitter-2"], run.name, "float32", True, None)
+    return [one for one in found.of("forward") if one.kind in ("error", "data", "weights")][:1]
 
 
 def _changed(name: str, found: CompareOutput, figures: dict[str, Figures]) -> StageVerdict:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from torchtpu.proof.checks import gradients, training
+from torchtpu.proof.checks import forward, gradients, training
 from torchtpu.proof.compare import GRADIENTS, Comparison, Sides
 from torchtpu.proof.ratio import FLOAT32, LOW
-from torchtpu.proof.recording import Loss, Recording, Step, Tensor
+from torchtpu.proof.recording import Call, Loss, Recording, Step, Tensor
 from torchtpu.proof.sketch import sketch
 
 PLACES = {
@@ -51,6 +51,23 @@ def test_what_is_off_in_one_parameter_is_placed_at_its_module():
 def test_an_option_that_differs_from_the_start_is_placed_where_the_optimizer_is_made():
     (problem,) = [p for p in training.check(sides(recording(lr=0.2)), Comparison().figures) if p.kind == "schedule"]
     assert problem.place == "setup.py:3"
+
+
+@pytest.mark.parametrize(
+    ("factor_in", "defined", "place"),
+    [(1.0, {"file": "model.py", "line": 21}, "model.py:21"), (1.0, None, "train.py:7"), (2.0, None, "train.py:7")],
+)
+def test_an_output_is_placed_where_its_module_is_the_users_own(factor_in, defined, place):
+    modules = {"Net": {"type": "Net", "defined": defined, "called": {"file": "train.py", "line": 7}}}
+
+    def calling(factors: tuple[float, float]) -> Recording:
+        base = torch.linspace(-1, 1, 24)
+        given, made = (Tensor(sketch(base * factor)) for factor in factors)
+        return Recording(modules=modules, calls=[Call("Net", "train", 1, 1, 1, {"0": given}, {"": made})])
+
+    pair = Sides(calling((1.0, 1.0)), [], calling((factor_in, 3.0)), FLOAT32, strict=False)
+    (problem,) = forward.check(pair, Comparison().figures)
+    assert problem.place == place
 
 
 LOADER = {"batch_size": 8, "drop_last": True, "sampler": "RandomSampler", "length": 100}

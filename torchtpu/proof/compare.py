@@ -132,11 +132,16 @@ class Sides:
         """Snapshots after such steps."""
         return _same(self.reference.snapshots, self.candidate.snapshots)
 
-    def place(self, name: str) -> str:
-        """The user's line that calls a module, else the one that defines it."""
+    def place(self, name: str, inside: bool = False) -> str:
+        """The user's line that calls a module, else the one that defines it.
+
+        Args:
+            name: The module, or another thing whose place was recorded.
+            inside: The line that defines its forward is asked for first, where that is the user's.
+        """
         for recording in (self.candidate, self.reference):
             places = recording.modules.get(name, {})
-            for which in ("called", "defined"):
+            for which in ("defined", "called") if inside else ("called", "defined"):
                 if places.get(which):
                     return f"{places[which]['file']}:{places[which]['line']}"
         return ""

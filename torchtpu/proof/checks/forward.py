@@ -190,14 +190,15 @@ class _Errors:
     def _problem(self, call: Call, before: tuple[str, Error], after: tuple[str, Error]) -> Problem:
         sides = self._sides
         if before[1].ratio > sides.limit:
-            path, error = before
+            (path, error), place = before, sides.place(call.name)
             what = f"the input {path} of {sides.described(call.name)} is off although no module's output before it is"
         else:
-            path, error = after
+            # What it calls was looked at before; so the difference is in its own lines, where those are the user's.
+            (path, error), place = after, sides.place(call.name, inside=True)
             what = f"the output {path or '0'} of {sides.described(call.name)} is off although its inputs are not"
         shape = _shapes(call, self._theirs[call.key])
         said = f"{what}, at step {call.step}: {told(error)}{shape}"
-        return Problem(FORWARD, "error", said, call.name, sides.place(call.name), call.step, error.ratio)
+        return Problem(FORWARD, "error", said, call.name, place, call.step, error.ratio)
 
 
 def told(error: Error) -> str:
