@@ -27,6 +27,7 @@ class Model:
 
     Attributes:
         memory_efficiency: Share of the memory's bandwidth that is reached.
+        matmul_efficiency: Share of the peak that no product exceeds.
         matmul_scale: True cycles of a fusion with a matrix product by the window model's.
         loop_scale: The same for fusions without one.
         kernel_efficiency: Share of the peak a hand-written kernel reaches on full matrix units.
@@ -38,6 +39,7 @@ class Model:
     """
 
     memory_efficiency: float = 0.85
+    matmul_efficiency: float = 0.91
     matmul_scale: float = 0.78
     loop_scale: float = 0.45
     kernel_efficiency: float = 0.6
@@ -175,7 +177,8 @@ def _core_time(
     if one.cycles:
         seconds = one.cycles / clock
         if flops:
-            return max(seconds * model.matmul_scale, flops / peak), seconds, "cycles", "matrix"
+            fastest = flops / peak / model.matmul_efficiency
+            return max(seconds * model.matmul_scale, fastest), max(seconds, fastest), "cycles", "matrix"
         return seconds * model.loop_scale, seconds, "cycles", "vector"
     if flops:
         return flops / peak / model.plain_efficiency, flops / peak / model.worst_kernel_efficiency, "model", "matrix"
