@@ -9,6 +9,7 @@ from pathlib import Path
 
 from agents.chat import Chat
 from agents.delivery import deliver
+from agents.entries import from_texts
 from agents.llm.loop import Leave, leave
 from agents.modes import Mode
 from agents.runs import write_whole
@@ -77,7 +78,14 @@ def _scan(chat: Chat, words: list[str]) -> ToolResult:
 
 
 def _run(chat: Chat, words: list[str]) -> ToolResult:
-    return _use(chat, run_program.TOOL, {"command": shlex.join(words)})
+    _take_entry(chat, words)
+    return _use(chat, run_program.TOOL, {})
+
+
+def _take_entry(chat: Chat, words: list[str]) -> None:
+    """A command that the person types is the session's entry from then on."""
+    if words:
+        chat.bench.update(entries=from_texts([shlex.join(words)], "typed", chat.bench.root))
 
 
 def _patch(chat: Chat, words: list[str]) -> ToolResult:
@@ -147,13 +155,15 @@ def _mode(chat: Chat, words: list[str]) -> ToolResult:
 
 
 def _trace(chat: Chat, words: list[str]) -> ToolResult:
-    return _use(chat, trace_program.TOOL, {"command": shlex.join(words)})
+    _take_entry(chat, words)
+    return _use(chat, trace_program.TOOL, {})
 
 
 def _profile(chat: Chat, words: list[str]) -> ToolResult:
     if not words:
         raise ToolError("No target is given.", "Name a TPU slice: /profile v6e-8. See: torchtpu-agent targets")
-    return _use(chat, profile_program.TOOL, {"target": words[0], "command": shlex.join(words[1:])})
+    _take_entry(chat, words[1:])
+    return _use(chat, profile_program.TOOL, {"target": words[0]})
 
 
 def _help(_chat: Chat, _words: list[str]) -> ToolResult:

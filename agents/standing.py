@@ -16,7 +16,9 @@ def standing(bench: Bench) -> str:
     if not bench.is_run_at_tip():
         return f"{parts[0]}; changed since the last run, so nothing is shown of it as it is now"
     verdict = runs(bench.state, bench.context)
-    parts.append(f"runs: {verdict.result}")
+    usual = bench.state.entries[0].command if bench.state.entries else ""
+    of = f" (of '{bench.last_run.entry}', not of '{usual}')" if bench.last_run.entry != usual else ""
+    parts.append(f"runs: {verdict.result}{of}")
     judged = bench.state.verdicts
     if judged and (bench.context.folder.path / "verified-tip").is_file():
         same = (bench.context.folder.path / "verified-tip").read_text() == bench.tip()

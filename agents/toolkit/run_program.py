@@ -24,7 +24,8 @@ class Input(BaseModel):
 def run_program(arguments: Input, bench: Bench) -> ToolResult:
     """Run the program on the TPU or simulated device, in a disposable copy, and say how it ended and why."""
     entry = entry_for(arguments.command, bench)
-    bench.update(entries=[entry], attempt=bench.state.attempt + 1)
+    # What a model tries besides does not become what the program is judged by.
+    bench.update(entries=bench.state.entries or [entry], attempt=bench.state.attempt + 1)
     prepare(bench.state, bench.context)
     record = run_entry(entry, f"{bench.runs}-{bench.state.attempt}-1", bench.state, bench.context)
     found = [] if record.ended_well else [explain(record, bench.root)]

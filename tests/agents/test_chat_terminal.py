@@ -86,10 +86,10 @@ def test_a_change_of_the_model_is_asked_about(repo: Path) -> None:
 def test_a_session_killed_in_a_tool_goes_on_where_it_was(repo: Path, cli) -> None:
     script = [
         Turn(calls=[edit("train.py", "print(model)", "print(1)")]),
-        Turn(calls=[Call(name="run_program", arguments={"command": "python slow.py"})]),
+        Turn(calls=[Call(name="run_program")]),
     ]
     with ScriptedModel(script) as server:
-        arguments = ("--model", "m", "--mode", "auto-safe")
+        arguments = ("--model", "m", "--mode", "auto-safe", "--entry", "python slow.py")
         with start(repo, *arguments, OPENAI_BASE_URL=server.base_url) as terminal:
             terminal.until("/quit to end")
             terminal.type("run it")

@@ -229,3 +229,21 @@ def test_a_trajectory_is_replayed_without_a_server(repo, cli):
         assert talk.chat.turn("change it") is Stop.ANSWERED
         assert "x = 3" in (talk.chat.bench.tree / "train.py").read_text()
         assert talk.chat.turn("more") is Stop.UNREACHABLE
+
+
+def test_a_run_of_something_else_is_no_run_of_the_program(repo):
+    commit(repo, other_py="print(1)\n")
+    other = Turn(calls=[Call(name="run_program", arguments={"command": "python other.py"})])
+    with talking(repo, [other, FINE], entries=["python train.py"]) as talk:
+        talk.chat.bench.only_entries = False
+        talk.chat.turn("run it")
+        assert "(of 'python other.py', not of 'python train.py')" in talk.text
+        assert [entry.command for entry in talk.chat.bench.state.entries] == ["python train.py"]
+
+
+def test_without_a_sandbox_only_commands_of_the_user_are_run(repo):
+    other = Turn(calls=[Call(name="run_program", arguments={"command": "python tests/test_train.py"})])
+    with talking(repo, [other, FINE], entries=["python train.py"]) as talk:
+        talk.chat.bench.only_entries = True
+        talk.chat.turn("run it")
+        assert "only commands that the user gave" in talk.results()[0]
