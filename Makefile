@@ -69,8 +69,8 @@ proof: $(READY)  ## compare those repositories, migrated, with their originals; 
 	$(BIN)/python -m evals.ecosystem.proof --publish $(if $(SOURCES),--source-dir $(SOURCES)) \
 		$(if $(WIDE),--wide-python $(WIDE))
 
-corpus: $(READY)  ## judge the rules on pinned packages of other people; SOURCES=folder with wheels and checkouts
-	$(BIN)/python -m evals.corpus $(if $(SOURCES),--source-dir $(SOURCES))
+corpus: $(READY)  ## judge the rules on pinned packages of other people; SOURCES=wheels, sdists, checkouts; WIDE as above
+	$(BIN)/python -m evals.corpus $(if $(SOURCES),--source-dir $(SOURCES)) $(if $(WIDE),--python $(WIDE))
 
 docs: $(READY)  ## regenerate docs/rules.md and docs/cli.md
 	$(BIN)/python docs/generate.py

@@ -1,10 +1,12 @@
-"""Brings one package into a folder: a wheel from the package index, or a checkout."""
+"""Brings one package into a folder, a wheel from the package index or a checkout, and tests that it leaves out."""
 
 from __future__ import annotations
 
+import io
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -39,6 +41,56 @@ def fetch(package: Package, target: Path, source_dir: Path | None) -> None:
     if commit != package.version:
         raise RuntimeError(f"{home} is at {commit}, not at {package.version}")
     shutil.copytree(home, target, ignore=shutil.ignore_patterns(".git"))
+
+
+def fetch_tests(package: Package, target: Path, downloads: Path, source_dir: Path | None) -> None:
+    """Lays the tests that come from elsewhere beside the package's files; those of the tree itself stay.
+
+    Args:
+        package: the package.
+        target: its folder.
+        downloads: where files from the network are kept.
+        source_dir: see ``fetch``; it may hold sdists, too.
+
+    Raises:
+        subprocess.CalledProcessError: if a download or clone fails.
+    """
+    if package.suite == "sdist":
+        with tarfile.open(_sdist(package, downloads, source_dir)) as sdist:
+            for member in sdist.getmembers():
+                member.name = member.name.partition("/")[2]
+                if _is_of(member.name, package.tests):
+                    sdist.extract(member, target, filter="data")
+    elif package.suite:
+        repository, _, commit = package.suite.partition("@")
+        home = downloads / repository.partition("/")[2]
+        if source_dir and (source_dir / home.name).is_dir():
+            home = source_dir / home.name
+        elif not home.exists():
+            _run("git", "clone", "--quiet", f"https://github.com/{repository}", str(home))
+        roots = {path.partition("/")[0] for path in package.tests}
+        archive = subprocess.run(
+            ["git", "-C", str(home), "archive", commit, *sorted(roots)], check=True, capture_output=True
+        )
+        with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as files:
+            files.extractall(target, filter="data")
+
+
+def _is_of(path: str, tests: tuple[str, ...]) -> bool:
+    """Whether a file is one of the tests or stands in the folder of one, as what tests share does."""
+    folders = {test if "." not in test else test.rpartition("/")[0] for test in tests}
+    return any(path.startswith(f"{folder}/") for folder in folders)
+
+
+def _sdist(package: Package, downloads: Path, source_dir: Path | None) -> Path:
+    pattern = f"{package.name.replace('-', '_')}-{package.version}.tar.gz"
+    found = next(iter(source_dir.glob(pattern)), None) if source_dir else None
+    if found is None:
+        downloads.mkdir(parents=True, exist_ok=True)
+        _run(sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary=:all:",
+             "--dest", str(downloads), f"{package.name}=={package.version}")  # fmt: skip
+        found = next(iter(downloads.glob(pattern)))
+    return found
 
 
 def _wheel(package: Package, downloads: Path, source_dir: Path | None) -> Path:

@@ -13,7 +13,8 @@ class Package:
         name: as on the package index, or of the repository.
         version: the release; of a repository the commit.
         repository: ``owner/name`` on GitHub; None for a wheel from the package index.
-        tests: paths of the tests it ships that run with what is installed here, relative to its root.
+        tests: paths of its tests that run in minutes with what is installed, relative to its root.
+        suite: where the tests come from if they are not in it: ``sdist``, or ``owner/name@commit`` on GitHub.
         environment: variables that its tests need.
     """
 
@@ -21,6 +22,7 @@ class Package:
     version: str
     repository: str | None = None
     tests: tuple[str, ...] = ()
+    suite: str = ""
     environment: tuple[tuple[str, str], ...] = ()
 
 
@@ -52,8 +54,35 @@ vit-pytorch 1.26.14
 x-transformers 2.31.10
 """
 
+_SUITES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "accelerate": (
+        "sdist",
+        (
+            "tests/test_dataclasses.py",
+            "tests/test_data_loader.py",
+            "tests/test_hooks.py",
+            "tests/test_kwargs_handlers.py",
+            "tests/test_memory_utils.py",
+            "tests/test_offload.py",
+            "tests/test_optimizer.py",
+            "tests/test_scheduler.py",
+        ),
+    ),
+    "ema-pytorch": ("sdist", ("tests",)),
+    "segmentation-models-pytorch": ("sdist", ("tests/test_losses.py",)),
+    "vit-pytorch": ("sdist", ("tests",)),
+}
+"""Tests that a wheel leaves out: where they come from, and those that are run."""
+
+
+def _wheel(name: str, version: str) -> Package:
+    suite, tests = _SUITES.get(name, ("", ()))
+    offline = (("HF_HUB_OFFLINE", "1"), ("CUDA_VISIBLE_DEVICES", "")) if tests else ()
+    return Package(name, version, tests=tests, suite=suite, environment=offline)
+
+
 PACKAGES: tuple[Package, ...] = (
-    *(Package(name, version) for name, version in (line.split() for line in _WHEELS.split("\n") if line)),
+    *(_wheel(*line.split()) for line in _WHEELS.split("\n") if line),
     Package("nanoGPT", "3adf61e154c3fe3fca428ad6bc3818b27a3b8291", "karpathy/nanoGPT"),
     Package(
         "minGPT",
@@ -71,4 +100,10 @@ PACKAGES: tuple[Package, ...] = (
         tests=("einops/tests",),
         environment=(("EINOPS_TEST_BACKENDS", "numpy,torch"), ("CUDA_VISIBLE_DEVICES", "")),
     ),
+    Package("dino", "7c446df5b9f45747937fb0d72314eb9f7b66930a", "facebookresearch/dino"),
+    Package("mae", "efb2a8062c206524e35e47d04501ed4f544c0ae8", "facebookresearch/mae"),
+    Package("guided-diffusion", "22e0df8183507e13a7813f8d38d51b072ca1e67c", "openai/guided-diffusion"),
+    Package("stylegan3", "c233a919a6faee6e36a316ddd4eddababad1adf9", "NVlabs/stylegan3"),
+    Package("taming-transformers", "3ba01b241669f5ade541ce990f7650a3b8f65318", "CompVis/taming-transformers"),
+    Package("ng-video-lecture", "52201428ed7b46804849dea0b3ccf0de9df1a5c3", "karpathy/ng-video-lecture"),
 )

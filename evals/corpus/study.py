@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from evals.corpus.fetch import fetch
+from evals.corpus.fetch import fetch, fetch_tests
 from evals.corpus.packages import Package
 from tools.findings import Finding
 from tools.patch import patch_steps
@@ -66,7 +66,9 @@ class Record(BaseModel):
         return not self.faults
 
 
-def study(package: Package, folder: Path, source_dir: Path | None, time_limit: float) -> Record:
+def study(
+    package: Package, folder: Path, source_dir: Path | None, time_limit: float, python: Path = Path(sys.executable)
+) -> Record:
     """Fetches, scans and patches one package.
 
     Args:
@@ -74,6 +76,7 @@ def study(package: Package, folder: Path, source_dir: Path | None, time_limit: f
         folder: where it is laid, before and after.
         source_dir: see ``evals.corpus.fetch``.
         time_limit: seconds for its tests.
+        python: the interpreter for its tests.
     """
     before, after = folder / package.name, folder / f"{package.name}.patched"
     for place in (before, after):
@@ -92,7 +95,9 @@ def study(package: Package, folder: Path, source_dir: Path | None, time_limit: f
     record.second_pass = [f"{step.rule} {', '.join(step.files)}" for step in patch_steps(after)]
     _compare(record, texts, before, after)
     if package.tests:
-        _test(package, record, before, after, time_limit)
+        for place in (before, after):  # the same tests judge both, so those that come from elsewhere are not patched
+            fetch_tests(package, place, folder / "suites", source_dir)
+        _test(package, record, before, after, time_limit, python)
     return record
 
 
@@ -119,8 +124,8 @@ def _compiles(text: bytes) -> bool:
     return True
 
 
-def _test(package: Package, record: Record, before: Path, after: Path, time_limit: float) -> None:
-    old, new = (_outcomes(package, tree, time_limit) for tree in (before, after))
+def _test(package: Package, record: Record, before: Path, after: Path, time_limit: float, python: Path) -> None:
+    old, new = (_outcomes(package, tree, time_limit, python) for tree in (before, after))
     record.tests = dict(Counter(old.values()))
     record.test_changes = [
         f"{test}: {old.get(test, 'missing')} -> {new.get(test, 'missing')}"
@@ -129,12 +134,13 @@ def _test(package: Package, record: Record, before: Path, after: Path, time_limi
     ]
 
 
-def _outcomes(package: Package, tree: Path, time_limit: float) -> dict[str, str]:
+def _outcomes(package: Package, tree: Path, time_limit: float, python: Path) -> dict[str, str]:
     report = tree.parent / f"{tree.name}.xml"
     report.unlink(missing_ok=True)
-    environment = os.environ | {"PYTHONPATH": str(tree), "TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "OMP_NUM_THREADS": "1",
+    path = os.pathsep.join(str(place) for place in (tree / "src", tree) if place.is_dir())
+    environment = os.environ | {"PYTHONPATH": path, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "OMP_NUM_THREADS": "1",
                                 "TPU_SKIP_MDS_QUERY": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # fmt: skip
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", "/dev/null",
+    command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", "/dev/null",
                f"--rootdir={tree}", f"--junitxml={report}", *package.tests]  # fmt: skip
     subprocess.run(
         command,

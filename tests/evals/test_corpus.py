@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import tarfile
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,13 @@ from evals.corpus.study import Record, study
 from tools.findings import Finding, Grade
 
 _CODE = "import torch\n\ndevice = 'cuda' if torch.cuda.is_available() else 'cpu'\n"
+_SHARED = """import small.code
+from shared import X
+
+
+def test_shared():
+    assert X == 1
+"""
 _TEST = """import pathlib
 
 
@@ -49,6 +59,21 @@ def test_study_of_a_package_whose_test_fails_afterwards(tmp_path: Path) -> None:
     assert not record.holds
 
 
+def test_tests_that_a_wheel_leaves_out_judge_both_trees(tmp_path: Path) -> None:
+    package = wheel(tmp_path, text="device =")
+    with tarfile.open(tmp_path / "small-1.0.tar.gz", "w:gz") as sdist:
+        for name, text in (("tests/shared.py", "X = 1\n"), ("tests/test_x.py", _SHARED), ("setup.py", "raise\n")):
+            data = text.encode()
+            member = tarfile.TarInfo(f"small-1.0/{name}")
+            member.size = len(data)
+            sdist.addfile(member, io.BytesIO(data))
+    package = replace(package, tests=("tests/test_x.py",), suite="sdist")
+    record = study(package, tmp_path / "out", tmp_path, 240)
+    assert record.tests == {"passed": 1}
+    assert record.holds
+    assert not (tmp_path / "out/small/setup.py").exists()
+
+
 def test_every_package_is_pinned_once() -> None:
     assert len({package.name for package in PACKAGES}) == len(PACKAGES) >= 25
     assert all(package.version for package in PACKAGES)
@@ -64,29 +89,46 @@ def test_interval_of_a_share() -> None:
 def test_sample_changes_only_by_what_comes_or_goes() -> None:
     before = Record(name="p", version="1", findings=[finding(n) for n in range(1, 400)])
     after = Record(name="p", version="1", findings=[finding(n) for n in range(1, 401)])
-    old, new = ({key for key, _ in review.sample([record])} for record in (before, after))
+    old, new = ({key for key, _ in review.sample([record], "seed")} for record in (before, after))
     assert len(old) == len(new) == review.SIZE
     assert len(old - new) <= 1
+    rest = {key for key, _ in review.sample([after], "seed", without=new)}
+    assert len(rest) == 200
+    assert not rest & new
+
+
+def said(grade: Grade, verdict: str, *, only_safe: bool = False) -> review.Verdict:
+    return review.Verdict(key="k", grade=grade, verdict=verdict, only_safe=only_safe)
 
 
 def test_only_what_is_right_counts() -> None:
-    chosen = [("a", finding(1)), ("b", finding(2, Grade.ADVICE)), ("c", finding(3)), ("d", finding(4))]
-    said = [review.Verdict(key=k, verdict=v) for k, v in (("a", "right"), ("b", "wrong"), ("c", "doubtful"))]
-    found = review.precision(chosen, said)
-    assert (found["all"]["sampled"], found["all"]["reviewed"], found["all"]["right"]) == (4, 3, 1)
-    assert (found["safe"]["reviewed"], found["safe"]["doubtful"]) == (2, 1)
+    found = review.precision(
+        [
+            said(Grade.SAFE, "right"),
+            said(Grade.ADVICE, "wrong"),
+            said(Grade.SAFE, "doubtful"),
+            said(Grade.SAFE, "right", only_safe=True),
+        ]
+    )
+    assert (found["all"]["reviewed"], found["all"]["right"], found["all"]["wrong"]) == (3, 1, 1)
+    assert (found["safe"]["reviewed"], found["safe"]["right"], found["safe"]["doubtful"]) == (3, 2, 1)
 
 
 def test_lines_without_a_finding_are_missed() -> None:
     record = Record(name="p", version="1", findings=[finding(3)])
-    found = review.recall([record], [review.Marked(package="p", path="a.py", lines=[3, 5])])
-    assert found == {"marked": 2, "found": 1, "missed": ["p:a.py:5"]}
+    marked = review.Marked(package="p", path="a.py", lines=[3, 5, 7], fine={7: "nothing reads it"})
+    found = review.recall([record], [marked])
+    assert found == {"files": 1, "marked": 3, "found": 1, "fine": 1, "missed": ["p:a.py:5"]}
 
 
 def test_kept_data_is_well_formed() -> None:
     names = {package.name for package in PACKAGES}
-    said = review.verdicts()
-    assert {v.verdict for v in said} <= {"right", "wrong", "doubtful"}
-    assert len({v.key for v in said}) == len(said)
-    assert all(v.reason for v in said if v.verdict != "right")
-    assert {v.key.partition(":")[0] for v in said} | {m.package for m in review.marks()} <= names
+    for each in review.ROUNDS:
+        kept = review.verdicts(each.number)
+        assert {v.verdict for v in kept} <= {"right", "wrong", "doubtful"}
+        assert len({v.key for v in kept}) == len(kept) >= review.SIZE
+        assert all(v.reason for v in kept if v.verdict != "right")
+        assert {v.key.partition(":")[0] for v in kept} <= names
+    marks = [mark for number in (1, 2) for mark in review.marks(number)]
+    assert {mark.package for mark in marks} <= names
+    assert all(set(mark.fine) <= set(mark.lines) for mark in marks)
