@@ -51,7 +51,7 @@ _NAMED = re.compile(
     r"_*(is|has|have)_(torch_|pytorch_)?cuda(_\w+)?|_*(use|using|with)_cuda|_*(torch_)?cuda_(is_)?(available|enabled|present)"
 )
 _CUDA_FUNCTION = re.compile(
-    r"(?i)cuda|_*(with|only|requires?|is|has|num|test)_?cuda(?![a-z])\w*|test_\w+_cuda|_*cuda_(device_)?(count|devices|version)|\w*nvidia\w*"
+    r"(?i)cuda|_*(with|only|requires?|is|has|num|test)_?cuda(?![a-z])\w*|test_\w+_cuda|_*cuda_(device_)?(count|devices|version)|\w*nvidia\w*|get_torch_cuda_\w+|check_tensorrt"
     r"|_*is_(volta|turing|ampere|ada|hopper|blackwell)\w*"
 )
 _CONSTANT = re.compile(r"_?(IS|ON)_(CUDA|ROCM|HIP)(_[A-Z]+)?|(bf16|fp16|fp8)_cuda")

@@ -149,6 +149,8 @@ def test_calls_that_ask_for_availability() -> None:
         ("class DataParallel(torch.nn.DataParallel):\n    def f(self):\n        HERE.cuda()\n", True),
         ("if CUDAAccelerator.is_available():\n    HERE.cuda()\n", True),
         ("if bf16_cuda:\n    HERE.cuda()\n", True),
+        ("def check_tensorrt():\n    HERE.cuda()\n", True),
+        ("def get_torch_cuda_device_capability():\n    HERE.cuda()\n", True),
         ("if is_cpu_half:\n    f(HERE)  # cuda\n", True),
     ],
 )

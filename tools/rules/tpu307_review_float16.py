@@ -51,6 +51,7 @@ class ReviewFloat16(PythonRule):
         "import torch\nfrom copy import deepcopy\nsave(deepcopy(model).half())\n",
         "import torch\ndef strip_optimizer(f):\n    x = torch.load(f)\n    x['model'].half()\n",
         "import torch\ndef update(path):\n    model = YOLO(path)\n    model.half()\n    model.save(path)\n",
+        "import torch\nif kind.__name__ == 'Int8Params':\n    value = value.to(torch.float16)\n",
         "import torch\ny = x.half().cpu().numpy()\n",
         "import torch\ndef decode(self):\n    upcast = self.vae.dtype == torch.float16 and self.force\n"
         "    if upcast:\n        self.vae.to(dtype=torch.float16)\n",
@@ -121,6 +122,7 @@ _TO_FILE = re.compile(
 )
 _EXPORTER = re.compile(r"(?i)(^|_)export(er|_|\.)|onnx|coreml|tflite|openvino")
 _ASKED = re.compile(r"^(half|fp16|float16)$|(^|_)(strip|export|onnx)(_|$)")
+_OF_BNB = re.compile(r"Int8Params|Params4bit|FP4Params")
 _FOR_BNB = re.compile(r"(?i)bnb|bitsandbytes|4bit|8bit")
 
 
@@ -133,8 +135,9 @@ def _meant(module: Module, place: ast.AST) -> bool:
         return True
     child = place
     for parent in module.ancestors(place):
-        if isinstance(parent, ast.If | ast.IfExp) and child is not parent.test and _asks_half(module, parent.test):
-            return True
+        if isinstance(parent, ast.If | ast.IfExp) and child is not parent.test:
+            if _asks_half(module, parent.test) or _OF_BNB.search(module.text(parent.test)):
+                return True
         if isinstance(parent, ast.FunctionDef):
             if _ASKED.search(parent.name) or _TO_FILE.search(module.text(parent)):
                 return True

@@ -43,7 +43,7 @@ class MapCheckpointToCpu(PythonRule):
         "import torch\nstate = torch.load(path, device)\n",
         "import numpy as np\nx = np.load(path)\n",
         "import torch\ndef load(path, **kwargs):\n    return torch.load(path, **kwargs)\n",
-        "import torch\nclass Points(Dataset):\n    pass\n\nclass MyDataset(Dataset):\n    def get(self, i):\n        return torch.load(i)\n",
+        "import torch\nclass Points(Dataset):\n    pass\n\nclass _MNIST(Dataset):\n    def get(self, i):\n        return torch.load(i)\n",
         "import torch\nif torch.cuda.is_available():\n    state = torch.load(path)\n",
     )
     INVALID = (
@@ -84,7 +84,8 @@ _DATA_SET = re.compile(r"(^|/)(datasets?|transforms?)[/.]")
 def _of_data_set(module: Module, call: ast.Call) -> bool:
     """Whether it reads what a data set or a transform keeps, which was made on the CPU."""
     classes = (a for a in module.ancestors(call) if isinstance(a, ast.ClassDef))
-    return _DATA_SET.search(module.source.relative) is not None or any("Dataset" in c.name for c in classes)
+    names = (name for c in classes for name in (c.name, *(module.text(base) for base in c.bases)))
+    return _DATA_SET.search(module.source.relative) is not None or any("Dataset" in name for name in names)
 
 
 def _hands_on(module: Module, call: ast.Call) -> bool:

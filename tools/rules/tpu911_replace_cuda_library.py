@@ -36,6 +36,10 @@ _LIBRARIES = {
 }
 
 
+_CPU_TOO = frozenset({"torch_scatter", "torch_sparse"})
+"""Libraries that compute on the CPU as well."""
+
+
 class ReplaceCudaLibrary(PythonRule):
     """Imports of libraries whose kernels exist for CUDA only (flash_attn, xformers, Triton, apex, bitsandbytes and others).
 
@@ -64,6 +68,7 @@ class ReplaceCudaLibrary(PythonRule):
         Valid("def build():\n    import deepspeed\n", "strategies/deepspeed.py"),
         Valid("from deepspeed.report import main\n", "deepspeed-1.0.data/scripts/report.py"),
         "if is_te_pytorch_available():\n    import transformer_engine as te\n",
+        "def dequantize_bnb_weight(w):\n    import bitsandbytes as bnb\n    return bnb.f(w)\n",
         "class MegatronLMPlugin:\n    def f(self):\n        from megatron.training import arguments\n",
         Valid("import bitsandbytes as bnb\n", "tuners/bnb.py"),
         "def env():\n    import xformers\n    print(xformers.__version__)\n",
@@ -94,7 +99,8 @@ class ReplaceCudaLibrary(PythonRule):
             note = f"use {_LIBRARIES[library]}"
             if any(isinstance(parent, ast.Try) for parent in module.ancestors(statement)):
                 note += "; that the import works does not mean that the device is CUDA"
-            yield Match(*module.span(statement), f"{library} has kernels for CUDA only", note=note)
+            said = "no kernels for a TPU" if library in _CPU_TOO else "kernels for CUDA only"
+            yield Match(*module.span(statement), f"{library} has {said}", note=note)
 
 
 def _library(statement: ast.Import | ast.ImportFrom) -> str | None:
@@ -134,6 +140,10 @@ def _under_test(module: Module, statement: ast.stmt, library: str) -> bool:
     """Whether a test around an import asks for the library or for its use, so that nobody else comes to it."""
     child: ast.AST = statement
     for parent in module.ancestors(statement):
+        if isinstance(parent, ast.FunctionDef) and any(
+            word in parent.name for word in (library, *_SHORT.get(library, ()))
+        ):
+            return True
         if isinstance(parent, ast.ClassDef) and library.replace("_", "") in parent.name.lower():
             return True
         if isinstance(parent, ast.If) and child in parent.body:
