@@ -6,12 +6,13 @@ import signal
 from types import FrameType
 
 _asked = 0
+_closing = False
 
 
 def listen() -> None:
     """Take Ctrl-C, `kill` and a closed terminal for the same wish; one that is ignored, as under nohup, stays so."""
-    global _asked
-    _asked = 0
+    global _asked, _closing
+    _asked, _closing = 0, False
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
@@ -30,6 +31,12 @@ def check() -> None:
         raise KeyboardInterrupt
 
 
+def closing() -> None:
+    """Nothing more can be stopped: what is left is to say how to go on, which a second Ctrl-C shall not cut off."""
+    global _closing
+    _closing = True
+
+
 def wants_end() -> bool:
     """Whether what asked was `kill` or a closed terminal, which is not about the work at hand but about all of it."""
     return _asked not in (0, signal.SIGINT)
@@ -38,4 +45,5 @@ def wants_end() -> bool:
 def _interrupt(number: int, _frame: FrameType | None) -> None:
     global _asked
     _asked = number
-    raise KeyboardInterrupt
+    if not _closing:
+        raise KeyboardInterrupt

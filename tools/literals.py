@@ -73,8 +73,26 @@ def index_text(module: Module, node: ast.expr) -> str | None:
 def device_literals(module: Module) -> Iterator[ast.expr]:
     """Visited CUDA device literals in places that mean a device."""
     for node in module.nodes(ast.Constant, ast.JoinedStr, ast.Call, ast.BinOp):
-        if is_cuda_literal(node) and means_device(module, node) and not _is_tried(module, node):
+        if is_cuda_literal(node) and means_device(module, node) and not _is_meant(module, node):
             yield node
+
+
+def _is_meant(module: Module, node: ast.expr) -> bool:
+    """Whether CUDA itself is meant, on whatever machine: a table's entry of that name, an expectation of a test."""
+    if _is_tried(module, node):
+        return True
+    child: ast.AST = node
+    for parent in module.ancestors(node):
+        if isinstance(parent, ast.Dict):
+            keys = [string(k) for k, v in zip(parent.keys, parent.values, strict=True) if v is child and k is not None]
+            return "cuda" in keys
+        if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute):
+            if parent.func.attr.startswith("assert") and child in parent.args:
+                return any(string(other) == "cuda" for other in parent.args)
+        if isinstance(parent, ast.stmt):
+            return False
+        child = parent
+    return False
 
 
 def _is_tried(module: Module, node: ast.expr) -> bool:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ParamSpec
 
 import typer
 
+from agents import interrupts
 from agents.cli.output import OutputError, ReaderGone, echo, is_lost, print_json
 from tools.errors import Exit, UserError, lacks_room
 from tools.git import GitError
@@ -44,6 +45,7 @@ def guarded(command: Callable[P, Exit | None]) -> Callable[P, None]:
             complain(error.message, error.remedy, error.exit_code, as_json)
             code = error.exit_code
         except (KeyboardInterrupt, typer.Abort):
+            interrupts.closing()
             complain("Interrupted.", "", Exit.INTERRUPTED, as_json)
             code = Exit.INTERRUPTED
         except Exception as error:  # noqa: BLE001 - the last resort: a fault of ours is kept, not shown raw

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agents import interrupts
 from agents.cli import options
 from agents.cli.common import (
     commas,
@@ -170,6 +171,7 @@ def _work(folder: RunFolder, as_json: bool, verbose: bool, yes: bool, resumed: b
         with folder.lock():
             return _hold(folder, as_json, verbose, yes, resumed)
     except (KeyboardInterrupt, typer.Abort) as error:
+        interrupts.closing()
         # A run that nobody holds and that has not ended counts as interrupted, whatever its card says.
         raise _interrupted(folder) from error
 
@@ -191,6 +193,7 @@ def _hold(folder: RunFolder, as_json: bool, verbose: bool, yes: bool, resumed: b
         folder.update(status="running")
         return _to_the_end(context, as_json, yes)
     except (KeyboardInterrupt, typer.Abort) as error:
+        interrupts.closing()
         folder.update(status="interrupted")
         raise _interrupted(folder) from error
     except OutputError as error:

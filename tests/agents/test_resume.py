@@ -88,11 +88,14 @@ def test_ten_kills(tmp_path):
     check(tmp_path, 10, seed=2)
 
 
-def test_an_interrupt_says_how_to_go_on(tmp_path):
+@pytest.mark.parametrize("times", [1, 3])
+def test_an_interrupt_says_how_to_go_on(tmp_path, times):
     repo, home = commit(tmp_path / "repo", train_py=TRAIN), tmp_path / "home"
     process = start(home, str(repo), "--entry", "python -c 'import time; time.sleep(300)'")
     wait_for(lambda: list(home.glob("runs/*/work/train.py")))
-    process.send_signal(signal.SIGINT)
+    for _ in range(times):
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.3)
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 4
     assert "--resume" in json.loads(out)["remedy"]

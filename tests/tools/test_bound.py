@@ -40,7 +40,7 @@ def test_the_name_is_one_that_is_bound_there(text):
         # Imported later in the function itself.
         'def main():\n    device = "cuda"\n    import torch\n\n    return torch.zeros(1, device=device)\n',
         # Imported by methods; the default is evaluated in the class body.
-        'class A:\n    def f(self, device="cuda"):\n        import torch\n\n        return torch.ones(1, device=device)',
+        'class A:\n    def f(self, device="cuda"):\n        import torch\n\n        return torch.ones(device)',
         # The constant would come after the definition that needs it.
         'def f(x, device="cuda"):\n    return x.to(device)\n\n\nimport torch as _t\n\nprint(_t)\n',
         # Imported where the program starts, while the function may be called from elsewhere.

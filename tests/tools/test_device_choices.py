@@ -20,6 +20,9 @@ CHOSEN = "torch.accelerator.current_accelerator().type"
         'print(json.dumps({"device": "cuda", "n": 1}))\n',
         ('match cfg:\n    case {"device": "cuda", "n": n}:\n        pass\nbuild({"device": "cuda", "n": 4})\n'),
         'state = {"device": "cuda"}\nif state["device"] != "cuda":\n    raise SystemExit\n',
+        # CUDA itself, on whatever machine.
+        'TYPES = {"cuda": torch.device("cuda"), "cpu": torch.device("cpu")}\n',
+        'def test(self):\n    self.assertEqual(torch.device("cuda").type, "cuda")\n',
         # Libraries that have not heard of PyTorch's devices.
         ('import xgboost as xgb\nm = xgb.XGBClassifier(device="cuda")\nb = xgb.train({"device": "cuda"}, None)\n'),
         (
