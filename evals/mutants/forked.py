@@ -5,6 +5,7 @@ Nothing is supervised or kept apart, which is right for programs of our own only
 
 from __future__ import annotations
 
+import importlib
 import multiprocessing
 import os
 import runpy
@@ -27,7 +28,12 @@ def run(request: runner.RunRequest, on_event: Callable[[Any], None] | None = Non
         return runner.run(request, on_event=on_event)
     # Imported once, for all forks; without the backend, whose threads would not live through a fork.
     os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
-    import torch  # noqa: F401
+    import torch
+
+    # The first optimizer imports it in any run, which takes longer than the run itself.
+    importlib.import_module("torch._dynamo")
+    importlib.import_module("torch.utils.data")
+    torch.set_num_threads(1)
 
     began = time.monotonic()
     context = multiprocessing.get_context("fork")
