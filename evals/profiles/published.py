@@ -1,7 +1,8 @@
 """`python -m evals.profiles.published`: estimates of single operators against published measurements of them.
 
-The share of the peak that no product exceeds was taken from the two products on v5e and v6e, and the share of the
-memory's bandwidth was chosen with the copies in sight; only the products on tpu7x are held out. They are single operators, not steps.
+The share of the peak that no product exceeds was taken from the products on v5e and v6e, and the share of the
+memory's bandwidth was chosen with the copies in sight; only the products on tpu7x are held out. They are single
+operators, not steps.
 """
 
 from __future__ import annotations
@@ -123,16 +124,16 @@ def _page(records: list[dict[str, Any]]) -> str:
     median_known = statistics.median(abs(one["error"]) for one in known if one["fitted"])
     return f"""# Estimates of single operators against published measurements
 
-Made by `python -m evals.profiles.published --publish`. The share of the peak that no product exceeds
-(0.91) was taken from the two `known` products, and the share of the memory's bandwidth (0.85) was chosen with the copies in
-sight; only the others were held out. They are single operators, not steps: **no step time of a model has been compared.**
+Made by `python -m evals.profiles.published --publish`. The share of the peak that no product exceeds (0.91) was taken
+from the two `known` products, and the share of the memory's bandwidth (0.85) was chosen with the copies in sight; only
+the others were held out. They are single operators, not steps: **no step time of a model has been compared.**
 
 | what | target | published, us | estimate, us | range, us | error | part | source |
 |---|---|---|---|---|---|---|---|
 {rows}
 
-Of the {len(held)} held out: median absolute error {median:.0%}, worst {worst:.0%}; {inside} inside the range. Of the known ones:
-median {median_known:.0%}.{failed}
+Of the {len(held)} held out: median absolute error {median:.0%}, worst {worst:.0%}; {inside} inside the range.
+Of the known ones: median {median_known:.0%}.{failed}
 
 {results.today()}, commit {results.revision()}.
 """
