@@ -191,11 +191,16 @@ class Warden:
         while self.ending is None:
             self.reap()
             left = descendants()
-            helpers = all(any(name in _command_line(pid) for name in HELPERS) for pid in left)
+            helpers = all(_goes_by_itself(_command_line(pid)) for pid in left)
             if not left or time.monotonic() - began > (HELPERS_LINGER if helpers else LINGER):
                 break
             self.listen()
         return [f"{pid}: {_command_line(pid)}" for pid in descendants()][:10]
+
+
+def _goes_by_itself(line: str) -> bool:
+    """Whether a process is one of multiprocessing's helpers, or is on its way out and has no command line any more."""
+    return not line or any(name in line for name in HELPERS)
 
 
 def main() -> None:
