@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
+import shutil
 import sys
 import tempfile
 from dataclasses import asdict, dataclass
@@ -15,6 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from evals import results
+from evals.mutants import edits, forked
+from tools import commands
+from tools.verify import VerifyRequest, verify
 from torchtpu.launch import LaunchSpec, launch
 
 SECONDS = 240.0
@@ -44,6 +49,12 @@ def tell(**said):
 """
 
 
+_NETWORK = """    network = Network().to(device)
+    criterion = nn.CrossEntropyLoss(label_smoothing=0.1)
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.05, momentum=0.9, weight_decay=1e-3, nesterov=True)
+"""
+
+
 @dataclass(frozen=True)
 class Fault:
     """One fault.
@@ -53,6 +64,8 @@ class Fault:
         program: Tells `fault` (whether it is there) and `hlo` (whether the StableHLO has it; null where none is made).
         workaround: What to do instead, in a sentence.
         repaired: Tells `fault` of a program with the workaround.
+        planted: A program of evals/mutants that has it, and what to replace by what in its train.py or model.py.
+        sign: What the verdict on that program must say.
         knowledge: The entry of prompts/knowledge, if any.
         rule: The rule that finds or fixes it, if any.
     """
@@ -61,6 +74,8 @@ class Fault:
     program: str
     workaround: str
     repaired: str = ""
+    planted: tuple[str, str, str, str] | None = None
+    sign: str = ""
     knowledge: str = ""
     rule: str = ""
 
@@ -102,6 +117,8 @@ same = all(
 )
 tell(fault=not same)
 """,
+        planted=("cnn", "train.py", "", ""),
+        sign=r"running_mean .*never changes",
         knowledge="batch-norm-statistics",
     ),
     "weights-untied": Fault(
@@ -120,6 +137,8 @@ model[1].weight = model[0].weight
 model.to("tpu")
 tell(fault=model[0].weight is not model[1].weight)
 """,
+        planted=("gpt", "train.py", "", ""),
+        sign="are one parameter in the original and separate ones",
         knowledge="weights-untied",
         rule="TPU902",
     ),
@@ -143,6 +162,8 @@ model(torch.ones(2, 3).to("tpu")).sum().backward()
 optimizer.step()
 tell(fault=bool((model.weight.detach().cpu() == before).all()))
 """,
+        planted=("cnn", "train.py", _NETWORK, _NETWORK.replace(".to(device)", "") + "    network.to(device)\n"),
+        sign="is not among the optimizer's parameters|never moves|on the CPU",
         rule="TPU901",
     ),
     "autocast-layer-norm": Fault(
@@ -174,6 +195,8 @@ with torch.autocast("tpu", dtype=torch.bfloat16):
         made = layer(given.float())
 tell(fault=not torch.allclose(made.cpu(), F.layer_norm(data.bfloat16().float(), (8,)), atol=1e-5))
 """,
+        planted=("gpt", "model.py", "self.attention(self.norm1(x))", "self.attention(self.norm1(x.bfloat16()))"),
+        sign="failed to inline",
         knowledge="autocast-layer-norm",
     ),
     "deferred-seed": Fault(
@@ -225,16 +248,47 @@ def told(source: str) -> dict[str, Any]:
     return dict(json.loads(lines[-1][5:])) if lines else {"ended": ended.explain()[:300]}
 
 
+def verified(fault: Fault) -> dict[str, Any]:
+    """What `verify` says of a program that has the fault on the device, in both its trees."""
+    if fault.planted is None:
+        return {}
+    program, file, find, replace = fault.planted
+    with tempfile.TemporaryDirectory() as name:
+        original, migrated = Path(name) / "original", Path(name) / "migrated"
+        shutil.copytree(edits.PROGRAMS / program, original, ignore=shutil.ignore_patterns("__pycache__"))
+        text = (original / file).read_text(encoding="utf-8")
+        if find not in text:
+            raise ValueError(f"{program}/{file} does not hold {find!r}")
+        (original / file).write_text(text.replace(find, replace, 1) if find else text, encoding="utf-8")
+        shutil.copytree(original, migrated)
+        text = (migrated / "train.py").read_text(encoding="utf-8")
+        (migrated / "train.py").write_text(text.replace(edits.CUDA, edits.CHOSEN), encoding="utf-8")
+        output = verify(
+            VerifyRequest(
+                command=commands.parse("python train.py"), original=original, migrated=migrated, tests=False,
+                scratch=Path(name) / "scratch", device="simulated", steps=8, timeout=900,
+            ),
+            run=forked.run,
+        )  # fmt: skip
+    failed = [stage for stage in output.stages.values() if stage.result == "fail"]
+    said = [text for stage in failed for text in (stage.reason, *(problem.message for problem in stage.problems))]
+    return {
+        "caught": any(re.search(fault.sign, text) for text in said),
+        "stages": {stage.stage: {"owner": stage.owner, "reason": stage.reason[:400]} for stage in failed},
+    }
+
+
 def examine(name: str) -> dict[str, Any]:
     """Runs one fault's programs."""
     fault = FAULTS[name]
-    facts = {key: value for key, value in asdict(fault).items() if key not in ("program", "repaired")}
-    return {"name": name, **facts, "seen": told(fault.program), "repaired": told(fault.repaired)}
+    facts = {key: value for key, value in asdict(fault).items() if key not in ("program", "repaired", "planted")}
+    seen, repaired = told(fault.program), told(fault.repaired)
+    return {"name": name, **facts, "seen": seen, "repaired": repaired, "verified": verified(fault)}
 
 
 def _page(record: dict[str, Any]) -> str:
     def yes(value: Any) -> str:
-        return {True: "yes", False: "no", None: "none is made"}.get(value, "not known")
+        return {True: "yes", False: "no", None: "none is made", "not tried": "not tried"}.get(value, "not known")
 
     lines = [
         "# Faults of TorchTPU's own",
@@ -244,11 +298,12 @@ def _page(record: dict[str, Any]) -> str:
         " StableHLO*: the program that torch_tpu emits has the fault, so that what runs it has no part in it. A fault"
         " that is not seen was reported of torch_tpu 0.2.0 and is not shown by the program here.",
         "",
-        "| fault | seen | in the StableHLO | workaround | it works | knowledge | rule |\n|---|---|---|---|---|---|---|",
+        "| fault | seen | in the StableHLO | workaround | it works | `verify` catches it"
+        " | knowledge | rule |\n|---|---|---|---|---|---|---|---|",
         *(
             f"| {row['what']} | {yes(row['seen'].get('fault', ''))} | {yes(row['seen'].get('hlo', ''))}"
             f" | {row['workaround']} | {yes(not row['repaired']['fault'] if 'fault' in row['repaired'] else '')}"
-            f" | {row['knowledge']} | {row['rule']} |"
+            f" | {yes(row['verified'].get('caught', 'not tried'))} | {row['knowledge']} | {row['rule']} |"
             for row in record["rows"]
         ),
         "",
