@@ -190,7 +190,7 @@ def _desk(folder: RunFolder, mode: Mode, chosen: ModelSettings | None, replay: P
     bench = sessions.bench_of(folder, progress)
     desk = Desk(bench=bench, mode=mode, on_text=say)
     desk.on_call = lambda call: say(f"\n-> {call.name} {_short(call.arguments)}\n")
-    desk.on_result = lambda text: say(f"   {_short(text.replace('<data>', '').replace('</data>', ''))}\n")
+    desk.on_result = lambda text: say(_first_lines(text))
     model: Model | None = None
     if replay is not None:
         record = read(replay)
@@ -203,6 +203,14 @@ def _desk(folder: RunFolder, mode: Mode, chosen: ModelSettings | None, replay: P
         desk.trajectory = Trajectory(path, chosen.model, bench.state.origin.name, bench.tip())
     desk.model = model
     return desk
+
+
+def _first_lines(text: str, most: int = 6) -> str:
+    """The beginning of a result, for a person who can ask for the rest."""
+    plain = text.replace("<data>", "").replace("</data>", "")
+    lines = [_short(line) for line in plain.splitlines() if line.strip()]
+    more = f"   ... {len(lines) - most} more lines\n" if len(lines) > most else ""
+    return "".join(f"   {line}\n" for line in lines[:most]) + more
 
 
 def _short(text: str, most: int = 200) -> str:
