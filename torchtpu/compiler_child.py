@@ -21,6 +21,8 @@ def _donate(module: Any, donated: dict[str, int], ir: Any) -> None:
     number = ir.IntegerType.get_signless(32)
     for position, result in donated.items():
         entries = {entry.name: entry.attr for entry in ir.DictAttr(have[int(position)])}
+        # TorchTPU offers some buffers, those of a fused optimizer, to whatever result wants them.
+        entries.pop("jax.buffer_donor", None)
         entries["tf.aliasing_output"] = ir.IntegerAttr.get(number, result)
         have[int(position)] = ir.DictAttr.get(entries)
     attributes["arg_attrs"] = ir.ArrayAttr.get(have)

@@ -38,7 +38,8 @@ def verdicts(output: ProfileOutput, evidence: list[str]) -> tuple[Verdict, Verdi
         why = f"a step does not fit {output.target}: {message[:300]}"
         return failed("fits", why, evidence), not_run("fast", "the step does not fit", evidence)
     if output.outcome != "ok":
-        return impossible(f"the compilation for {output.target} ended with {output.outcome}")
+        said = " ".join(output.profile["message"].split())[:300]
+        return impossible(f"the compilation for {output.target} ended with {output.outcome}: {said}")
     memory = output.profile["memory"]
     limit = size(memory["limit"])
     fitting = passed("fits", f"a step takes {size(memory['peak'])} of {limit} of {output.target}", evidence)

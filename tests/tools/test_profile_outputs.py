@@ -225,3 +225,23 @@ def test_lines_of_a_library_are_told_below_the_line_that_called_it() -> None:
     assert [one["place"] for one in line["inner"]] == ["transformers/models/llama.py:77"]
     assert "in transformers/models/llama.py:77" in text(profile)
     assert "in transformers/models/llama.py:77" in page(profile, "title")
+
+
+def test_a_buffer_is_given_to_one_result_only() -> None:
+    pytest.importorskip("jax")
+    from jax._src.interpreters import mlir
+    from jax._src.lib.mlir import ir
+
+    from torchtpu.compiler_child import _donate
+
+    text = (
+        "func.func @main(%a: tensor<4xf32> {jax.buffer_donor = true}, %b: tensor<4xf32> {jax.buffer_donor = true})"
+        " -> (tensor<4xf32>, tensor<4xf32>) {\n  return %a, %b : tensor<4xf32>, tensor<4xf32>\n}\n"
+    )
+    with mlir.make_ir_context():
+        module = ir.Module.parse(text)
+        _donate(module, {"0": 1}, ir)
+        first, second = str(module).split("%arg1")[:2]
+    assert "tf.aliasing_output = 1" in first
+    assert "buffer_donor" not in first
+    assert "buffer_donor" in second
