@@ -21,6 +21,7 @@ def compare(before: Profile, after: Profile) -> dict[str, Any]:
         "before": before["target"]["name"],
         "after": after["target"]["name"],
         "fits": [before["fits"], after["fits"]],
+        "alike": before["scheduled_only"] == after["scheduled_only"],
         "figures": figures,
         "lines": _by_line(before, after),
     }
@@ -52,6 +53,8 @@ def _text(found: dict[str, Any]) -> Iterator[str]:
         values = ["-" if row[side] is None else write(row[side]) for side in ("before", "after")]
         ratio = "-" if row["ratio"] is None else f"{row['ratio']:.3f}"
         yield f"{name:<14} {values[0]:>12} {values[1]:>12} {ratio:>8}"
+    if not found["alike"]:
+        yield "one of them is quick, the other whole: their times are by different models and cannot be compared"
     yield ""
     for row in found["lines"][:_LINES]:
         change = row["after"] - row["before"]

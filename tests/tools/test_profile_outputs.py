@@ -140,6 +140,8 @@ def test_comparison_names_the_line_that_changed(profile: dict[str, Any]) -> None
     assert found["figures"]["peak_memory"]["ratio"] == 1
     assert found["lines"][0]["line"] == "model.py:12"
     assert "model.py:12" in compare_text(found)
+    assert "cannot be compared" not in compare_text(found)
+    assert "cannot be compared" in compare_text(compare(slower | {"scheduled_only": True}, profile))
 
 
 def test_memory_from_the_compilers_dump() -> None:
