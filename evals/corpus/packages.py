@@ -69,7 +69,10 @@ _SUITES: dict[str, tuple[str, tuple[str, ...]]] = {
         ),
     ),
     "ema-pytorch": ("sdist", ("tests",)),
+    "peft": ("sdist", ("tests/test_bufferdict.py", "tests/test_mapping.py")),
     "segmentation-models-pytorch": ("sdist", ("tests/test_losses.py",)),
+    "timm": ("huggingface/pytorch-image-models@aa4b5850c1543fa488abf260f18390eda46cf85d", ("tests/test_utils.py",)),
+    "torch-geometric": ("pyg-team/pytorch_geometric@5c6461b2305ad068a6d61165b3c55852a11aaa41", ("test/nn/norm",)),
     "vit-pytorch": ("sdist", ("tests",)),
 }
 """Tests that a wheel leaves out: where they come from, and those that are run."""
