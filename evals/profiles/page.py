@@ -16,7 +16,8 @@ lower end of the range takes every operator at its roofline, the upper end the c
 came from the cache; the second run takes all from it. The machine's two cores were shared with other work.
 `tpu7x-2` is one chip, of which a program sees one of two cores: peak and memory are those of the core.
 
-| model | target | fits | HBM | step, estimated | range | MFU | operations / arithmetic | on a line | compile | its host memory |\
+| model | target | fits | HBM | step, estimated | range | MFU | operations / arithmetic |\
+ on a line | compile | its host memory |\
  whole / bare | second run |
 |---|---|---|---|---|---|---|---|---|---|---|---|---|
 """
