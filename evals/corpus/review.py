@@ -39,9 +39,14 @@ class Round:
 ROUNDS = (
     Round(1, "corpus 1", "e9d784507a6d", "by the rules' author, who changed rules for what was wrong in it"),
     Round(2, "review 2", "bde64d7c64ac", "by somebody who had written no rule; every kind of fault was mended after"),
-    Round(3, "corpus 3", "b86a0d3e2e39", "of findings not read before; mended after, as in two readings before it"),
-    Round(4, "corpus 4", "9c3b5005a1d2", "shares 34 findings with the one before; mended after"),
-    Round(5, "corpus 5", "8109416578e6", "of findings that nobody had read; **the figure to go by**"),
+    Round(
+        3,
+        "corpus 3",
+        "b86a0d3e2e39",
+        "by the same, who had changed rules by then; of findings not read before; mended after",
+    ),
+    Round(4, "corpus 4", "9c3b5005a1d2", "by the same; shares 34 findings with the one before; mended after"),
+    Round(5, "corpus 5", "8109416578e6", "by the same; of findings that nobody had read; **the figure to go by**"),
 )
 """Oldest first; the last was judged before any rule was changed for it."""
 
