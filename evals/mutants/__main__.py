@@ -85,8 +85,8 @@ def _page(record: dict[str, Any], judged: list[Judged]) -> str:
     lines = [
         "# Faults and harmless changes put to the verifier",
         "",
-        f"Published {record['date']} by `python -m evals.mutants --publish`. Two small programs (a transformer with AMP,"
-        " a residual network) are migrated and changed in one place each. A fault is compared on the CPU with CUDA"
+        f"Published {record['date']} by `python -m evals.mutants --publish`. Two small programs (a transformer with"
+        " AMP, a residual network) are migrated and changed in one place each. A fault is compared on the CPU with CUDA"
         " imitated, and on the simulated device where only that shows it. *Located*: the edited file is named by the"
         " verdict or one of its first three problems. Edits are judged one by one, at"
         f" {len(record['revisions'])} commits of a verifier that was being corrected meanwhile; the JSON has the"

@@ -2,7 +2,8 @@
 
 torch_tpu lowers them to `stablehlo.reduce` and `stablehlo.reduce_window` of bfloat16. A TPU's compiler unpacks
 the elements to float32, adds those, and packs the result once: so say the instructions it makes for v4, v5e, v5p,
-v6e and tpu7x (evals/results/reductions.md). XLA:CPU rounds to bfloat16 after every addition, and is 4 to 8 times less exact.
+v6e and tpu7x (evals/results/reductions.md). XLA:CPU rounds to bfloat16 after every addition, and is 4 to 8 times
+less exact.
 Not covered: scatter with addition (gradients of embeddings and of interpolation), float16.
 """
 
