@@ -9,11 +9,10 @@ from agents.context import Context
 from agents.stages.common import failed, not_run, passed, worst
 from agents.state import Diagnosis, Owner, RunRecord, State, Verdict
 from tools.log_text import read_text
+from torchtpu import kinds
 
 _READ = 1 << 20
-_OF_DEVICE = re.compile(
-    r"not (implemented|supported) (for|on) (the )?'?tpu|torch_tpu|XlaRuntimeError|PJRT|INTERNAL: ", re.I
-)
+_OF_DEVICE = re.compile(r"not (implemented|supported) (for|on) (the )?'?tpu\b|\bXlaRuntimeError\b", re.I)
 _FORBIDDEN = {"cpu-fallback": "fell back to the CPU", "amp-disabled": "automatic mixed precision was disabled"}
 
 
@@ -79,9 +78,9 @@ def _caught(record: RunRecord) -> str | None:
     found = read_text(text).exception
     if found:
         return f"{found['type']}: {found['message']}".splitlines()[0]
-    # What was printed of it may be its message alone.
-    # A warning of C++ names the path it was built at, which has torch_tpu in it.
-    said = (line.strip() for line in text.splitlines() if "Triggered internally" not in line)
+    # What was printed of it may be its message alone. Warnings, and lines of the native log, are about other things.
+    said = (line.strip() for line in text.splitlines())
+    said = (line for line in said if "Triggered internally" not in line and not kinds.native_severity(line))
     return next((line for line in said if _OF_DEVICE.search(line)), None)
 
 

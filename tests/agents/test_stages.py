@@ -199,11 +199,21 @@ def test_a_log_that_is_gone_is_no_fault():
         ),
         ("giving up: operator 'aten::trace' is not implemented for TPU\n", "fail", "went on"),
         (
-            'Traceback (most recent call last):\n  File "t.py", line 3, in <module>\nKeyError: \'wandb\'\n',
+            "Traceback (most recent call last):\n  File \"t.py\", line 3, in <module>\nKeyError: 'wandb'\n",
             "pass",
             "an exception that it caught: KeyError: 'wandb'",
         ),
         ("step 3 loss 0.1\n", "pass", "3 steps on the simulated device"),
+        (
+            "W0000 00:00:1796 1 pjrt_c_api_status_utils.cc:146] PJRT GetAllocatorStats is not supported on TPU\n",
+            "pass",
+            "3 steps on the simulated device, 0 s",
+        ),
+        (
+            "t.py:3: UserWarning: not implemented for TPU (Triggered internally at torch_tpu/csrc/a.cpp:1.)\n",
+            "pass",
+            "3 steps on the simulated device, 0 s",
+        ),
     ],
 )
 def test_an_error_of_the_device_that_the_program_caught_is_no_pass(tmp_path, output, result, said):
