@@ -60,7 +60,7 @@ result = model.weight.sum().item()
         """\
 import torch
 
-model = torch.nn.Linear(3, 1, bias=False)
+model = torch.nn.Linear(3, 1, bias=False).to("cpu")
 model.load_state_dict(torch.load(path))
 torch.save({"model": model.state_dict()}, path + ".new")
 result = model.weight.sum().item()
@@ -68,7 +68,7 @@ result = model.weight.sum().item()
         """\
 import torch
 
-model = torch.nn.Linear(3, 1, bias=False)
+model = torch.nn.Linear(3, 1, bias=False).to("cpu")
 model.load_state_dict(torch.load(path, map_location="cpu"))
 torch.save({"model": model.state_dict()}, path + ".new")
 result = model.weight.sum().item()
