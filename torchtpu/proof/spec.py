@@ -11,6 +11,7 @@ _ORACLE = "TORCHTPU_PROOF_ORACLE"
 _PRECISION = "TORCHTPU_PROOF_PRECISION"
 _NUMERICS = "TORCHTPU_PROOF_NUMERICS_ON_CPU"
 _JITTER = "TORCHTPU_PROOF_JITTER"
+_KERNELS = "TORCHTPU_PROOF_OTHER_KERNELS"
 _DRAWS = "TORCHTPU_PROOF_DRAWS"
 _SEED = "TORCHTPU_PROOF_SEED"
 _RECORD = "TORCHTPU_PROOF_RECORD"
@@ -34,6 +35,7 @@ class Proof:
             also, but takes bfloat16 where the program asks for float16, as a migrated program does on a TPU.
         numerics_on_cpu: Matrix inputs on the CPU are rounded to bfloat16, as a TPU does.
         jitter: Seed of a perturbation of the weights by one unit in the last place; None leaves them.
+        other_kernels: The CPU computes without oneDNN, and so adds up in another order.
         draws: Random numbers are drawn on the CPU, in the same order on every device, and then copied.
         seed: Seed of torch, numpy and random where the program sets none itself.
         record: Folder the recorder writes to; None records nothing.
@@ -46,6 +48,7 @@ class Proof:
     precision: Precision = "own"
     numerics_on_cpu: bool = False
     jitter: int | None = None
+    other_kernels: bool = False
     draws: bool = False
     seed: int | None = None
     record: Path | None = None
@@ -59,6 +62,7 @@ class Proof:
             _PRECISION: self.precision,
             _NUMERICS: "1" if self.numerics_on_cpu else "",
             _JITTER: "" if self.jitter is None else str(self.jitter),
+            _KERNELS: "1" if self.other_kernels else "",
             _DRAWS: "1" if self.draws else "",
             _SEED: "" if self.seed is None else str(self.seed),
             _RECORD: "" if self.record is None else str(self.record),
@@ -83,6 +87,7 @@ class Proof:
             precision=_precision(variables[_PRECISION]),
             numerics_on_cpu=_NUMERICS in variables,
             jitter=int(variables[_JITTER]) if _JITTER in variables else None,
+            other_kernels=_KERNELS in variables,
             draws=_DRAWS in variables,
             seed=int(variables[_SEED]) if _SEED in variables else None,
             record=Path(record) if record else None,

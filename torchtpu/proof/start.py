@@ -57,6 +57,8 @@ def begin(torch: Any) -> None:
         from torchtpu.proof import numerics
 
         numerics.install(torch)
+    if proof.other_kernels:
+        torch.backends.mkldnn.set_flags(False)
     if proof.jitter is not None:
         from torchtpu.proof import jitter
 
