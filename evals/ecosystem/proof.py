@@ -12,11 +12,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
-
 from evals import results
 from evals.ecosystem import checkout
 from evals.ecosystem.projects import PROJECTS, Project
+from evals.ecosystem.record import Judged
 from tools.patch import patch_steps
 
 OUT = Path(__file__).resolve().parents[2] / "out" / "proof"
@@ -25,18 +24,10 @@ STAGES = ("forward", "gradients", "trains", "preserves")
 STEPS = 20
 
 
-class Judged(BaseModel):
+class Compared(Judged):
     """What the comparison of one project came to.
 
     Attributes:
-        name: The project.
-        repository: `owner/name`.
-        commit: The pinned commit.
-        entry: The command that was run of both trees.
-        reduced: What was smaller than in the original.
-        date: When it was judged.
-        revision: The commit of this project.
-        versions: Packages of the programs' interpreter.
         seconds: Wall time of `torchtpu-agent verify`.
         verdicts: Result, owner and reason of each stage.
         figures: By stage, then by comparison (float32, low precision, CPU).
@@ -44,14 +35,6 @@ class Judged(BaseModel):
         fault: Why there is no result, if there is none.
     """
 
-    name: str
-    repository: str
-    commit: str
-    entry: str
-    reduced: str = ""
-    date: str = ""
-    revision: str = ""
-    versions: dict[str, str] = {}
     seconds: float = 0.0
     verdicts: dict[str, tuple[str, str | None, str]] = {}
     figures: dict[str, dict[str, dict[str, Any]]] = {}
@@ -98,9 +81,9 @@ def main() -> int:
     return int(any(record.fault or any(v[0] != "pass" for v in record.verdicts.values()) for record in records))
 
 
-def study(project: Project, args: argparse.Namespace) -> Judged:
+def study(project: Project, args: argparse.Namespace) -> Compared:
     """Fix one project as `migrate` does and compare; a fault is recorded, and the next project goes on."""
-    record = Judged(
+    record = Compared(
         name=project.name, repository=project.repository, commit=project.commit,
         entry=project.proof_entry or project.entry, reduced=project.proof_reduced or project.reduced,
     )  # fmt: skip
@@ -137,16 +120,16 @@ def _verify(entry: str, folder: str, python: Path, args: argparse.Namespace, pla
     return answer
 
 
-def publish(records: list[Judged]) -> None:
+def publish(records: list[Compared]) -> None:
     """Put the records in the place of older ones of the same projects."""
-    known = {old["name"]: Judged.model_validate(old) for old in results.read(NAME)}
+    known = {old["name"]: Compared.model_validate(old) for old in results.read(NAME)}
     for record in records:
-        known[record.name] = Judged.model_validate(results.without_places(record.model_dump(mode="json")))
+        known[record.name] = Compared.model_validate(results.without_places(record.model_dump(mode="json")))
     ordered = [known[project.name] for project in PROJECTS if project.name in known]
     results.publish(NAME, [record.model_dump(mode="json") for record in ordered], page(ordered))
 
 
-def page(records: list[Judged]) -> str:
+def page(records: list[Compared]) -> str:
     """The verdicts and error ratios of all projects, and what each was run with."""
     whole = sum(not r.fault and all(r.verdicts.get(s, ("",))[0] == "pass" for s in STAGES) for r in records)
     lines = [
@@ -185,7 +168,7 @@ def page(records: list[Judged]) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _row(record: Judged) -> str:
+def _row(record: Compared) -> str:
     reference, device = record.runs.get("reference", {}), record.runs.get("device", {})
     cells = [record.name, str(device.get("steps", "-"))]
     for stage in STAGES:
@@ -200,7 +183,7 @@ def _row(record: Judged) -> str:
     return "| " + " | ".join([*cells, f"{record.seconds:.0f}"]) + " |"
 
 
-def _in_short(record: Judged) -> str:
+def _in_short(record: Compared) -> str:
     return record.fault or " ".join(f"{stage} {verdict[0]}" for stage, verdict in record.verdicts.items())
 
 

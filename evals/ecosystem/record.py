@@ -10,8 +10,8 @@ STAGES = ("parses", "clean", "runs")
 COMMAND = "make ecosystem"
 
 
-class Record(BaseModel):
-    """The result of one project.
+class Judged(BaseModel):
+    """What was judged, when and by which code.
 
     Attributes:
         name: The project.
@@ -22,6 +22,22 @@ class Record(BaseModel):
         date: When it was judged.
         revision: The commit of this project.
         versions: Packages of the program's interpreter.
+    """
+
+    name: str
+    repository: str
+    commit: str
+    entry: str
+    reduced: str = ""
+    date: str = ""
+    revision: str = ""
+    versions: dict[str, str] = {}
+
+
+class Record(Judged):
+    """The result of one project.
+
+    Attributes:
         device: Name of the device it ran on.
         exit_code: Of `torchtpu-agent migrate`.
         seconds: Wall time of `migrate`.
@@ -44,14 +60,6 @@ class Record(BaseModel):
         tail: The end of the output, where something failed.
     """
 
-    name: str
-    repository: str
-    commit: str
-    entry: str
-    reduced: str = ""
-    date: str = ""
-    revision: str = ""
-    versions: dict[str, str] = {}
     device: str = ""
     exit_code: int | None = None
     seconds: float = 0.0
