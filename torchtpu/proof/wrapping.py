@@ -56,3 +56,12 @@ def refuse(call: str, why: str) -> Callable[..., Any]:
         raise RuntimeError(f"{call} cannot be imitated on a CPU: {why}")
 
     return function
+
+
+def refuse_class(name: str, why: str) -> type:
+    """Returns a class that can be named, in annotations or in ``isinstance``, but not made."""
+
+    def new(_class: type, *_args: Any, **_kwargs: Any) -> Any:
+        return refuse(name, why)()
+
+    return type(name.rpartition(".")[2], (), {"__new__": new, "__doc__": f"What {name} is; it cannot be made here."})

@@ -169,3 +169,18 @@ def test_attention_with_a_backend_of_cuda_alone():
             torch.testing.assert_close(torch.nn.functional.scaled_dot_product_attention(q, q, q), expected)
     with torch.backends.cuda.sdp_kernel(enable_flash=False, enable_math=False, enable_mem_efficient=True):
         torch.testing.assert_close(torch.nn.functional.scaled_dot_product_attention(q, q, q), expected)
+
+
+CLASSES = [
+    *("CUDAGraph", "Event", "ExternalStream", "MemPool", "OutOfMemoryError", "Stream", "StreamContext", "device"),
+    *("CUDAPluggableAllocator", "FloatTensor", "device_of", "graph", "AcceleratorError", "FloatStorage"),
+]
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_a_class_stays_a_class(name):
+    # Annotations such as `torch.cuda.CUDAGraph | None` and `isinstance` take nothing else.
+    kind = getattr(torch.cuda, name)
+    assert isinstance(kind, type)
+    assert kind | None
+    assert not isinstance(1, kind)

@@ -46,8 +46,8 @@ def install(torch: Any) -> None:
     """Replaces what captures, and watches what compiles."""
     cuda = torch.cuda
     for module in (cuda, cuda.graphs):
-        module.CUDAGraph = wrapping.refuse("torch.cuda.CUDAGraph", _NO_CAPTURE)
-        module.graph = wrapping.refuse("torch.cuda.graph", _NO_CAPTURE)
+        module.CUDAGraph = wrapping.refuse_class("torch.cuda.CUDAGraph", _NO_CAPTURE)
+        module.graph = wrapping.refuse_class("torch.cuda.graph", _NO_CAPTURE)
         module.make_graphed_callables = _as_they_are
         module.is_current_stream_capturing = lambda: False
         module.graph_pool_handle = lambda: (0, 0)

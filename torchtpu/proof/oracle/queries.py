@@ -7,7 +7,6 @@ import contextlib
 import os
 import resource
 import types
-from collections.abc import Iterator
 from typing import Any
 
 from torchtpu.proof import wrapping
@@ -52,18 +51,25 @@ def _set_device(device: Any) -> None:
         placement.state.current = place
 
 
-@contextlib.contextmanager
-def _on_device(device: Any) -> Iterator[None]:
-    outer = placement.state.current
-    _set_device(device)
-    try:
-        yield
-    finally:
-        placement.state.current = outer
+class _OnDevice(contextlib.ContextDecorator):
+    """Makes a device the current one."""
+
+    def __init__(self, device: Any) -> None:
+        self.device = device
+
+    def __enter__(self) -> None:
+        self.outer = placement.state.current
+        _set_device(self.device)
+
+    def __exit__(self, *_details: Any) -> None:
+        placement.state.current = self.outer
 
 
-def _device_of(tensor: Any) -> Any:
-    return _on_device(placement.of(tensor) if isinstance(tensor, placement._tensor) else None)
+class _DeviceOf(_OnDevice):
+    """Makes the device of a tensor the current one."""
+
+    def __init__(self, tensor: Any) -> None:
+        super().__init__(placement.of(tensor) if isinstance(tensor, placement._tensor) else None)
 
 
 def _share_memory_answers(torch: Any) -> None:
@@ -125,7 +131,7 @@ def install(torch: Any) -> None:
     cuda.get_device_properties = _properties
     cuda.current_device = lambda: placement.state.current
     cuda.set_device = _set_device
-    cuda.device, cuda.device_of = _on_device, _device_of
+    cuda.device, cuda.device_of = _OnDevice, _DeviceOf
     torch.version.cuda = torch.version.cuda or CUDA_VERSION
     wrapping.answer(torch.backends.cudnn, {"is_available": True, "version": 90000, "is_acceptable": True})
     wrapping.answer(torch.backends.cuda, {"is_built": True})
