@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tools.module import Module, fact, string
+from tools.module import Module, around, fact, string
 
 _ABSENCE = frozenset({"AttributeError", "ImportError", "ModuleNotFoundError", "TypeError", "NameError"})
 _BROAD = frozenset({"Exception", "BaseException"})
@@ -21,20 +21,16 @@ _NAMED = re.compile(
 _OLDER = re.compile(r"(?i)(^|_)(less|lt|le|lower|older|before|smaller|below)(_|$|\d)")
 
 
-def stands_in(module: Module, node: ast.AST) -> bool:
-    """Whether ``node`` runs only where an API of PyTorch is absent: it is right for the releases it is there for.
+@around
+def stands_in(module: Module, parent: ast.AST, child: ast.AST) -> bool:
+    """Whether a node runs only where an API of PyTorch is absent: it is right for the releases it is there for.
 
     Such code stands under version tests, ``hasattr`` and ``getattr`` tests, flags that are named or assigned so, after
     a return under the opposite test, and in handlers of the errors that a missing name or parameter raises.
     """
-    child = node
-    for parent in module.ancestors(node):
-        if _chosen_by_absence(module, parent, child) or _after_presence(module, parent, child):
-            return True
-        if isinstance(parent, ast.ExceptHandler) and _handles_absence(module, parent):
-            return True
-        child = parent
-    return False
+    if _chosen_by_absence(module, parent, child) or _after_presence(module, parent, child):
+        return True
+    return isinstance(parent, ast.ExceptHandler) and _handles_absence(module, parent)
 
 
 def implies_absence(module: Module, test: ast.expr, outcome: bool) -> bool:

@@ -68,13 +68,19 @@ def _roots(module: Module) -> dict[str, list[ast.Import | ast.ImportFrom]]:
 
 
 def _functions_around(module: Module, edit: Edit) -> list[_Function]:
-    """The functions whose bodies hold an edit, so that its text is evaluated when they are called."""
-    found: list[_Function] = []
-    for function in (n for kind in _FUNCTIONS for n in module.nodes(kind)):
-        body = function.body if isinstance(function.body, list) else [function.body]
-        if module.span(body[0])[0] <= edit.start and edit.end <= module.span(function)[1]:
-            found.append(function)
-    return sorted(found, key=module.span, reverse=True)
+    """The functions whose bodies hold an edit, so that its text is evaluated when they are called; innermost first."""
+    return [function for start, end, function in _bodies(module) if start <= edit.start and edit.end <= end]
+
+
+@fact
+def _bodies(module: Module) -> list[tuple[int, int, _Function]]:
+    """Where the bodies of functions start and end, later functions first."""
+    functions: list[_Function] = [f for kind in _FUNCTIONS for f in module.nodes(kind)]
+    found = []
+    for function in sorted(functions, key=module.span, reverse=True):
+        first = function.body[0] if isinstance(function.body, list) else function.body
+        found.append((module.span(first)[0], module.span(function)[1], function))
+    return found
 
 
 def _is_scope(holder: ast.AST) -> bool:
@@ -117,5 +123,10 @@ def _leaves(handler: ast.ExceptHandler) -> bool:
 
 def _unset(module: Module, name: str, edit: Edit) -> bool:
     """Whether the module itself puts something else under the name, such as None until somebody asks for it."""
-    assigned = re.compile(rf"^{name}\s*(:[^=\n]+)?=(?!=)", re.MULTILINE)
-    return any(match.start() < edit.start for match in assigned.finditer(module.source.text))
+    key = (_unset, name)
+    if key not in module.facts:
+        text = module.source.text
+        assigned = re.compile(rf"({name})\s*(:[^=\n]+)?=(?!=)")
+        first = assigned.match(text) or re.compile(rf"\n{assigned.pattern}").search(text)
+        module.facts[key] = first.start(1) if first else len(text)
+    return module.facts[key] < edit.start  # type: ignore[operator]

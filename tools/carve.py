@@ -149,6 +149,9 @@ class _Carving:
         code, start = self.code, match.end()
         if match.group(1) or not match.group(2).startswith("def"):
             return start
+        line = code[start : code.find("\n", start)].rstrip()
+        if line.endswith(":") and line.count("(") == line.count(")"):
+            return start + len(line) if _MATTERS.search(line) else start
         depth = 0
         for token in _HEADER.finditer(code, start, end):
             depth += (token.group() in "([{") - (token.group() in ")]}")

@@ -105,13 +105,14 @@ def examine(path: str, data: bytes, project: Project, rules: Sequence[Rule], *, 
     except Unreadable as problem:
         seen.skipped.append(Skipped(path=path, reason=problem.reason, line=problem.line))
         return seen
+    noqa = "noqa" in seen.source.text or "NOQA" in seen.source.text
     for rule in awake:
         try:
             found = list(_found(rule, seen.source, module, project))
         except Exception as fault:  # noqa: BLE001 - one rule's bug must not cost the user the whole scan; it is reported
             seen.skipped.append(Skipped(path=path, reason=f"{rule.ID} failed here, a fault of ours: {fault!r}"))
             continue
-        seen.matches += [(rule, match) for match in found if not _silenced(rule, match, seen.source)]
+        seen.matches += [(rule, match) for match in found if not (noqa and _silenced(rule, match, seen.source))]
     seen.matches.sort(key=lambda pair: (pair[1].start, pair[1].end, pair[0].ID))
     return seen
 
@@ -285,8 +286,6 @@ def _silenced(rule: Rule, match: Match, source: SourceFile) -> bool:
 
     A bare ``# noqa`` is meant for other tools and silences nothing here.
     """
-    if "noqa" not in source.text and "NOQA" not in source.text:
-        return False
     for offset in {match.start, max(match.start, match.end - 1)}:
         comment = _NOQA.search(source.line(source.position(offset)[0]))
         if comment and any(rule.ID.startswith(code) for code in _CODE.findall(comment.group(1).upper())):

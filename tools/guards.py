@@ -7,7 +7,7 @@ import re
 import weakref
 
 from tools.absence import stands_in
-from tools.module import Module, fact, string
+from tools.module import Module, around, fact, string
 
 _LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 _EXITS = frozenset({"sys.exit", "exit", "quit", "os._exit"})
@@ -154,18 +154,16 @@ def on_cuda_path(module: Module, node: ast.AST) -> bool:
     only CUDA has in the same function, and by a test for ``("cpu", "cuda")`` that a fix wrote; the second by
     ``tools.absence``. What runs on the CPU alone stays too.
     """
-    if _with_cuda_library(module, node):
+    return _with_cuda_library(module, node) or _under_cuda(module, node) or stands_in(module, node)
+
+
+@around
+def _under_cuda(module: Module, parent: ast.AST, child: ast.AST) -> bool:
+    if _guards(module, parent, child) or _after_exit(module, parent, child) or _named_for_cuda(parent):
         return True
-    child = node
-    for parent in module.ancestors(node):
-        if _guards(module, parent, child) or _after_exit(module, parent, child) or _named_for_cuda(parent):
-            return True
-        if isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and _skipped_without_cuda(
-            module, parent
-        ):
-            return True
-        child = parent
-    return stands_in(module, node)
+    return isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and _skipped_without_cuda(
+        module, parent
+    )
 
 
 CUDA_LIBRARIES = frozenset({"tensorrt", "tensorrt_llm", "torch_tensorrt", "pycuda", "megatron", "transformer_engine"})

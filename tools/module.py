@@ -211,6 +211,29 @@ def _requoted(literal: str, text: str) -> str:
     return text.replace(quote, other) if quote in text and other not in text else text
 
 
+def around(holds: Callable[[Module, ast.AST, ast.AST], bool]) -> Callable[[Module, ast.AST], bool]:
+    """Decorator for what holds for a node by one of the nodes around it; each of them is asked once.
+
+    The function is given the module, a node, and the node in it on the way down.
+    """
+
+    @wraps(holds)
+    def anywhere(module: Module, node: ast.AST) -> bool:
+        known: dict[ast.AST, bool] = module.facts.setdefault(holds, {})  # type: ignore[assignment]
+        passed: list[ast.AST] = []
+        while node not in known:
+            parent = module.parent(node)
+            if parent is None or holds(module, parent, node):
+                known[node] = parent is not None
+            else:
+                passed.append(node)
+                node = parent
+        known.update(dict.fromkeys(passed, known[node]))
+        return known[node]
+
+    return anywhere
+
+
 def _children(node: ast.AST) -> list[ast.AST]:
     """Nodes one level down in source order, without expression contexts."""
     children: list[ast.AST] = []

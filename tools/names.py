@@ -25,6 +25,7 @@ class Names:
         self._outer: dict[str, str] = {}
         self._inner: dict[str, str] = {}
         self._aliases: dict[str, str] = {}
+        self._spellings: dict[str, str | None] = {}
         assignments: list[ast.Assign] = []
         for statement in statements:
             if isinstance(statement, ast.Import | ast.ImportFrom):
@@ -68,6 +69,11 @@ class Names:
 
         An import that holds for the whole module is preferred to one of a function, and that to an assigned alias.
         """
+        if dotted not in self._spellings:
+            self._spellings[dotted] = self._spelling(dotted)
+        return self._spellings[dotted]
+
+    def _spelling(self, dotted: str) -> str | None:
         for bound in (self._outer, self._inner, self._aliases):
             best: tuple[int, str] | None = None
             for name, value in bound.items():

@@ -60,10 +60,10 @@ def _token_over(text: str, place: int, after: int) -> int | None:
         after: an offset before it that is in no string.
     """
     start = text.rfind("\n", after, place) + 1 or after
-    if text.find('"', start, place) < 0 and text.find("'", start, place) < 0:
-        return None
     while start > after + 1 and text[start - 2] == "\\":
         start = text.rfind("\n", after, start - 1) + 1 or after
+    if text.find('"', start, place) < 0 and text.find("'", start, place) < 0:
+        return None
     for token in _TOKEN.finditer(text, start):
         if token.end() > place:
             return token.end() if token.start() < place else None

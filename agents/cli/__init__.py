@@ -4,28 +4,13 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from importlib import import_module
 from typing import Any
 
 import typer
 
 from agents import interrupts
-from agents.cli import (
-    chat,
-    diagnose,
-    doctor,
-    knowledge,
-    mcp,
-    migrate,
-    profile,
-    rules,
-    run,
-    runs,
-    scan,
-    targets,
-    trace,
-    verify,
-)
 from agents.cli.common import complain
 from agents.cli.output import OutputError, writing
 from tools.errors import Exit
@@ -58,28 +43,41 @@ Exit codes: 0 every stage that ran passed; 1 a stage failed; 2 wrong usage or in
 cannot do it (no device, a package is missing); 4 interrupted or waiting for you; 5 a fault of ours.
 """
 
-app = typer.Typer(
-    name="torchtpu-agent",
-    help=HELP,
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+_COMMANDS = (
+    *("migrate", "verify", "run", "trace", "diagnose", "chat", "mcp", "scan", "profile", "targets", "doctor"),
+    *("knowledge", "rules", "runs"),
 )
-app.command("migrate")(migrate.migrate)
-app.command("verify")(verify.verify)
-app.command("run", context_settings={"allow_interspersed_args": False})(run.run)
-app.command("trace", context_settings={"allow_interspersed_args": False})(trace.trace)
-app.command("diagnose")(diagnose.diagnose)
-app.command("chat")(chat.chat)
-app.command("mcp")(mcp.mcp)
-app.command("scan")(scan.scan)
-app.command("profile")(profile.profile)
-app.command("targets")(targets.targets)
-app.command("doctor")(doctor.doctor)
-app.add_typer(knowledge.app, name="knowledge")
-app.add_typer(rules.app, name="rules")
-app.add_typer(runs.app, name="runs")
+"""In the order of the help page; each is a module with a function of its name, or with an `app` of several."""
+_TAKES_ALL = ("run", "trace")
+"""Commands behind whose first argument every word is the workload's."""
+
+
+def application(names: Iterable[str] = _COMMANDS) -> typer.Typer:
+    """The command line with these commands; one command alone loads a third of the modules."""
+    app = typer.Typer(
+        name="torchtpu-agent",
+        help=HELP,
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_root)
+    for name in names:
+        module = import_module(f"agents.cli.{name}")
+        if hasattr(module, "app"):
+            app.add_typer(module.app, name=name)
+        else:
+            settings = {"allow_interspersed_args": False} if name in _TAKES_ALL else None
+            app.command(name, context_settings=settings)(getattr(module, name))
+    return app
+
+
+def __getattr__(name: str) -> typer.Typer:
+    """`app` is the whole command line, made when it is asked for."""
+    if name != "app":
+        raise AttributeError(name)
+    return application()
 
 
 def _version(value: bool) -> None:
@@ -95,7 +93,6 @@ _USAGE_ERROR: type[Any] = typer.BadParameter.__mro__[1]
 _TYPER_INTERRUPTED = 130
 
 
-@app.callback()
 def _root(
     version: bool = typer.Option(
         False, "--version", callback=_version, is_eager=True, help="Print the version and end."
@@ -113,19 +110,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")
     words = list(arguments) if arguments is not None else sys.argv[1:]
     try:
+        app = application(words[:1] if words and words[0] in _COMMANDS else _COMMANDS)
         with writing():  # what no command prints: help pages and usage errors
-            code = _run_json(words) if "--json" in words else app(args=words)
+            code = _run_json(app, words) if "--json" in words else app(args=words)
     except OutputError as error:
         complain(error.message, error.remedy, error.exit_code, as_json=False)
         code = error.exit_code
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(bool(end.code))
     finally:
+        interrupts.ended()
         _forget_interrupt()
     return int(Exit.INTERRUPTED) if code == _TYPER_INTERRUPTED else code or 0
 
 
-def _run_json(words: list[str]) -> int:
+def _run_json(app: typer.Typer, words: list[str]) -> int:
     """Run a command that promises one JSON document, which a usage error has to be too."""
     try:
         return int(app(args=words, standalone_mode=False) or 0)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from agents.cli import options
-from agents.cli.common import commas, console, guarded
+from agents.cli.common import commas, guarded
 from agents.cli.output import echo
 from tools.errors import Exit, UserError
 
@@ -35,7 +35,6 @@ def scan(
 
     Exit codes: 0 no finding of grade safe or unsafe; 1 there are some; 2 wrong usage or input.
     """
-    from agents import settings
     from tools.findings import Grade
     from tools.formats import render
     from tools.scan import scan as examine
@@ -43,12 +42,23 @@ def scan(
     chosen = options.FormatName.JSON if json_output else output_format
     if not path.is_dir():
         raise UserError(f"There is no folder {path}.", "Name the folder that holds the code.")
-    file = settings.read(path)
-    chosen_rules, left_out = commas(select) or file.select, [*commas(ignore), *file.ignore]
+    chosen_rules, left_out = _codes(path, commas(select), commas(ignore))
     result = examine(path, select=chosen_rules, ignore=left_out, jobs=jobs or os.cpu_count() or 1)
     _write(render(result, chosen.value), output)
     serious = any(finding.grade is not Grade.ADVICE for finding in result.findings)
     return Exit.FAILED if serious and not exit_zero else None
+
+
+def _codes(path: Path, select: list[str], ignore: list[str]) -> tuple[list[str], list[str]]:
+    """The rules to run and to leave out: the command line's, over those of the folder's `torchtpu.toml`."""
+    from tools.settings import FILE
+
+    if not (path / FILE).exists():  # nearly always, and reading it loads half of the program
+        return select, ignore
+    from agents import settings
+
+    file = settings.read(path)
+    return select or file.select, [*ignore, *file.ignore]
 
 
 def _write(text: str, output: Path | None) -> None:
@@ -56,4 +66,4 @@ def _write(text: str, output: Path | None) -> None:
         echo(text)
         return
     output.write_text(text + "\n", encoding="utf-8")
-    console(stderr=True).print(f"written to {output}", highlight=False, markup=False)
+    typer.echo(f"written to {output}", err=True)

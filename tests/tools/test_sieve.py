@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tools.engine import examine, usable
@@ -156,6 +156,7 @@ def test_one_of_the_alternatives_that_a_rule_requires_is_enough() -> None:
 @pytest.mark.filterwarnings("ignore:invalid escape")
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.sampled_from(['"""', "'''", '"', "'", "#", "\\", "\n", "a", " "]), max_size=30).map("".join))
+@example('"\\\n"""#')
 def test_code_is_what_the_tokenizer_leaves(text: str) -> None:
     try:
         ast.parse(text)

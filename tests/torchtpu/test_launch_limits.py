@@ -213,7 +213,7 @@ def _start_launcher(folder: Path, box: str, mark: str) -> subprocess.Popen[str]:
 
 @pytest.mark.parametrize("box", BOXES)
 def test_killing_the_launcher_ends_everything(tmp_path: Path, box: str) -> None:
-    mark = f"orphan-{tmp_path.name}-{box}"
+    mark = f"orphan-{os.getpid()}-{tmp_path.name}-{box}"
     launcher = _start_launcher(tmp_path, box, mark)
     assert wait_until(lambda: len(processes_with(mark)) == 2)
     launcher.kill()
@@ -223,7 +223,7 @@ def test_killing_the_launcher_ends_everything(tmp_path: Path, box: str) -> None:
 
 @pytest.mark.parametrize("box", BOXES)
 def test_ctrl_c(tmp_path: Path, box: str) -> None:
-    mark = f"ctrlc-{tmp_path.name}-{box}"
+    mark = f"ctrlc-{os.getpid()}-{tmp_path.name}-{box}"
     launcher = _start_launcher(tmp_path, box, mark)
     assert wait_until(lambda: len(processes_with(mark)) == 2)
     os.kill(launcher.pid, signal.SIGINT)
@@ -233,7 +233,7 @@ def test_ctrl_c(tmp_path: Path, box: str) -> None:
 
 
 def test_killing_the_warden_ends_everything(tmp_path: Path) -> None:
-    mark = f"warden-{tmp_path.name}"
+    mark = f"warden-{os.getpid()}-{tmp_path.name}"
     launcher = _start_launcher(tmp_path, "off", mark)
     assert wait_until(lambda: len(processes_with(mark)) == 2)
     (warden,) = [pid for pid in processes_with("warden.py") if pid in _children(launcher.pid)]
@@ -248,7 +248,7 @@ def _children(pid: int) -> list[int]:
 
 
 def test_folders_of_killed_launchers_are_removed_by_the_next(tmp_path: Path) -> None:
-    mark = f"killed-{tmp_path.name}"
+    mark = f"killed-{os.getpid()}-{tmp_path.name}"
     launcher = _start_launcher(tmp_path, "off", mark)
     assert wait_until(lambda: len(processes_with(mark)) == 2)
     (pid, *_) = processes_with(mark)

@@ -71,12 +71,12 @@ class CompareDeviceType(PythonRule):
         """Yields comparisons under which something is placed that the other branch does not place."""
         holders: list[ast.If | ast.IfExp] = [*module.nodes(ast.If), *module.nodes(ast.IfExp)]
         for holder in holders:
-            if on_cuda_path(module, holder) or _chooses_name(holder):
+            tests = [t for t in conjuncts(holder.test) if compared_device(t) is not None]
+            if not tests or on_cuda_path(module, holder) or _chooses_name(holder):
                 continue
             body: list[ast.AST] = [*holder.body] if isinstance(holder, ast.If) else [holder.body]
             other: list[ast.AST] = [*holder.orelse] if isinstance(holder, ast.If) else [holder.orelse]
-            tests = [t for t in conjuncts(holder.test) if compared_device(t) is not None]
-            if not tests or replicates(module, body) or places(module, other, autocast=True):
+            if replicates(module, body) or places(module, other, autocast=True):
                 continue
             if any(isinstance(o, ast.If) for o in other) or not places(module, body, autocast=True):
                 continue
