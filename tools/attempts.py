@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from tools.module import Module
+from tools.module import FUNCTIONS, Module
 
 _CAUGHT = frozenset({"Exception", "BaseException", "RuntimeError", "AssertionError"})
 _SHORT = 3
@@ -19,7 +19,7 @@ def decides_by_failure(module: Module, node: ast.AST) -> bool:
     """
     child = node
     for parent in module.ancestors(node):
-        if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+        if isinstance(parent, (*FUNCTIONS, ast.ClassDef)):
             return False
         if isinstance(parent, ast.Try) and child in parent.body and len(parent.body) <= _SHORT:
             handlers = [handler for handler in parent.handlers if catches(handler)]
@@ -38,6 +38,11 @@ def catches(handler: ast.ExceptHandler) -> bool:
     return any(kind is None or (isinstance(kind, ast.Name) and kind.id in _CAUGHT) for kind in kinds)
 
 
+def raises(handler: ast.ExceptHandler) -> bool:
+    """Whether a handler raises, the same error again or another."""
+    return any(isinstance(part, ast.Raise) for statement in handler.body for part in ast.walk(statement))
+
+
 def _passes(block: list[ast.stmt]) -> bool:
     return all(
         isinstance(s, ast.Pass) or (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant)) for s in block
@@ -46,6 +51,4 @@ def _passes(block: list[ast.stmt]) -> bool:
 
 def _ends(handler: ast.ExceptHandler) -> bool:
     """Whether a handler stops the program: the failure was no question then."""
-    return any(isinstance(part, ast.Raise) for s in handler.body for part in ast.walk(s)) or "exit(" in ast.unparse(
-        handler.body[-1]
-    )
+    return raises(handler) or "exit(" in ast.unparse(handler.body[-1])

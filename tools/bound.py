@@ -6,11 +6,9 @@ import ast
 import re
 
 from tools.edits import Edit, Fix
-from tools.module import Module, fact, is_for_checkers, parameters
+from tools.module import FUNCTIONS, Function, Module, fact, is_for_checkers, parameters
 from tools.names import imported
 
-_Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
-_FUNCTIONS: tuple[type[_Function], ...] = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _NAME = re.compile(r"(?<![\w.\"'])[A-Za-z_]\w*")
 _IMPORT = re.compile(r"^import (\w+)", re.MULTILINE)
 _CONSTANT = re.compile(r"^([A-Z_]+) = ", re.MULTILINE)
@@ -67,15 +65,15 @@ def _roots(module: Module) -> dict[str, list[ast.Import | ast.ImportFrom]]:
     return found
 
 
-def _functions_around(module: Module, edit: Edit) -> list[_Function]:
+def _functions_around(module: Module, edit: Edit) -> list[Function]:
     """The functions whose bodies hold an edit, so that its text is evaluated when they are called; innermost first."""
     return [function for start, end, function in _bodies(module) if start <= edit.start and edit.end <= end]
 
 
 @fact
-def _bodies(module: Module) -> list[tuple[int, int, _Function]]:
+def _bodies(module: Module) -> list[tuple[int, int, Function]]:
     """Where the bodies of functions start and end, later functions first."""
-    functions: list[_Function] = [f for kind in _FUNCTIONS for f in module.nodes(kind)]
+    functions: list[Function] = [f for kind in FUNCTIONS for f in module.nodes(kind)]
     found = []
     for function in sorted(functions, key=module.span, reverse=True):
         first = function.body[0] if isinstance(function.body, list) else function.body
@@ -84,13 +82,13 @@ def _bodies(module: Module) -> list[tuple[int, int, _Function]]:
 
 
 def _is_scope(holder: ast.AST) -> bool:
-    return isinstance(holder, (*_FUNCTIONS, ast.ClassDef, ast.Module))
+    return isinstance(holder, (*FUNCTIONS, ast.ClassDef, ast.Module))
 
 
 def _inside(module: Module, statement: ast.stmt, edit: Edit | None) -> bool:
     """Whether a statement binds nothing for the module, nor, in a class body, for an edit in that."""
-    holders = [h for h in module.ancestors(statement) if isinstance(h, (*_FUNCTIONS, ast.ClassDef))]
-    return any(isinstance(h, _FUNCTIONS) or edit is None or not _holds(h, edit, module) for h in holders)
+    holders = [h for h in module.ancestors(statement) if isinstance(h, (*FUNCTIONS, ast.ClassDef))]
+    return any(isinstance(h, FUNCTIONS) or edit is None or not _holds(h, edit, module) for h in holders)
 
 
 def _is_start(holder: ast.AST) -> bool:

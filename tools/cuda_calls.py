@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import weakref
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
@@ -12,7 +11,7 @@ from tools.cuda_api import canonical
 from tools.edits import Edit, Fix
 from tools.guards import on_cuda_path
 from tools.literals import DEVICE_WORD
-from tools.module import Module
+from tools.module import Module, fact
 from tools.rewrite import (
     AVAILABLE,
     CUDA_AVAILABLE,
@@ -26,8 +25,6 @@ from tools.rewrite import (
 )
 
 Use = tuple[ast.expr, str]
-
-_USES: weakref.WeakKeyDictionary[Module, tuple[Use, ...]] = weakref.WeakKeyDictionary()
 
 
 def uses(module: Module, names: Collection[str]) -> Iterator[Use]:
@@ -48,12 +45,10 @@ def calls(module: Module, names: Collection[str]) -> Iterator[tuple[ast.Call, st
             yield call, name
 
 
+@fact
 def every_use(module: Module) -> tuple[Use, ...]:
     """All visited references to decided names of ``torch.cuda``, wherever they run, in source order."""
-    found = _USES.get(module)
-    if found is None:
-        found = _USES[module] = tuple(sorted(_find(module), key=lambda use: module.span(use[0])))
-    return found
+    return tuple(sorted(_find(module), key=lambda use: module.span(use[0])))
 
 
 def _find(module: Module) -> Iterator[Use]:

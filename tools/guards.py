@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-import weakref
 
 from tools.absence import stands_in
 from tools.module import Module, around, fact, string
@@ -120,22 +119,17 @@ def is_no_cuda_test(module: Module, test: ast.expr) -> bool:
     return False
 
 
+@fact
 def cuda_flags(module: Module) -> frozenset[str]:
     """Variables (``use_cuda``, ``args.cuda``) whose every assignment in the file is a test for CUDA."""
-    cached = _FLAGS.get(module)
-    if cached is None:
-        yes: set[str] = set()
-        no: set[str] = set()
-        for statement in module.nodes(ast.Assign):
-            for target in statement.targets:
-                name = dotted(target)
-                if name:
-                    (yes if is_cuda_test(module, statement.value, flags=False) else no).add(name)
-        cached = _FLAGS[module] = frozenset(yes - no)
-    return cached
-
-
-_FLAGS: weakref.WeakKeyDictionary[Module, frozenset[str]] = weakref.WeakKeyDictionary()
+    yes: set[str] = set()
+    no: set[str] = set()
+    for statement in module.nodes(ast.Assign):
+        for target in statement.targets:
+            name = dotted(target)
+            if name:
+                (yes if is_cuda_test(module, statement.value, flags=False) else no).add(name)
+    return frozenset(yes - no)
 
 
 def dotted(node: ast.AST) -> str | None:
@@ -145,6 +139,15 @@ def dotted(node: ast.AST) -> str | None:
         parts.append(node.attr)
         node = node.value
     return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else None
+
+
+def assigned(module: Module, node: ast.expr) -> list[ast.expr]:
+    """What the function around a name, or else the file, assigns to it; nothing for any other expression."""
+    name = dotted(node)
+    if name is None:
+        return []
+    scope = module.function(node) or module.tree
+    return [s.value for s in ast.walk(scope) if isinstance(s, ast.Assign) and name in map(dotted, s.targets)]
 
 
 def on_cuda_path(module: Module, node: ast.AST) -> bool:

@@ -20,7 +20,8 @@ Node = TypeVar("Node", bound=ast.AST)
 
 Fact = TypeVar("Fact")
 
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+FUNCTIONS: tuple[type[Function], ...] = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ class Module:
     def names(self) -> Names:
         """The module's import bindings and simple aliases."""
         imports = [*self.nodes(ast.Import), *self.nodes(ast.ImportFrom)]
-        inner = {s for s in imports if any(isinstance(h, (*_FUNCTIONS, ast.ClassDef)) for h in self.ancestors(s))}
+        inner = {s for s in imports if any(isinstance(h, (*FUNCTIONS, ast.ClassDef)) for h in self.ancestors(s))}
         unreal = {s for s in imports if any(is_for_checkers(h) for h in self.ancestors(s))}
         return Names([*imports, *self.nodes(ast.Assign)], inner, unreal)
 
@@ -155,7 +156,7 @@ class Module:
     def function(self, node: ast.AST) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | None:
         """The innermost function around a node, None at module or class level."""
         for candidate in self.ancestors(node):
-            if isinstance(candidate, _FUNCTIONS):
+            if isinstance(candidate, FUNCTIONS):
                 return candidate
         return None
 
@@ -173,7 +174,7 @@ class Module:
         while isinstance(root, ast.Attribute):
             root = root.value
         if isinstance(root, ast.Name) and any(
-            root.id in parameters(f) for f in self.ancestors(node) if isinstance(f, _FUNCTIONS)
+            root.id in parameters(f) for f in self.ancestors(node) if isinstance(f, FUNCTIONS)
         ):
             return None
         return dotted

@@ -26,7 +26,9 @@ def fetch(package: Package, target: Path, source_dir: Path | None) -> None:
         RuntimeError: if a checkout is not at the pinned commit.
     """
     if package.repository is None:
-        with zipfile.ZipFile(_wheel(package, target.parent / "wheels", source_dir)) as wheel:
+        with zipfile.ZipFile(
+            _downloaded(package, "-*.whl", "--only-binary", target.parent / "wheels", source_dir)
+        ) as wheel:
             wheel.extractall(target)
         return
     home = source_dir / package.name if source_dir and (source_dir / package.name).is_dir() else None
@@ -56,7 +58,7 @@ def fetch_tests(package: Package, target: Path, downloads: Path, source_dir: Pat
         subprocess.CalledProcessError: if a download or clone fails.
     """
     if package.suite == "sdist":
-        with tarfile.open(_sdist(package, downloads, source_dir)) as sdist:
+        with tarfile.open(_downloaded(package, ".tar.gz", "--no-binary", downloads, source_dir)) as sdist:
             for member in sdist.getmembers():
                 member.name = member.name.partition("/")[2]
                 if _is_of(member.name, package.tests):
@@ -82,23 +84,21 @@ def _is_of(path: str, tests: tuple[str, ...]) -> bool:
     return any(path.startswith(f"{folder}/") for folder in folders)
 
 
-def _sdist(package: Package, downloads: Path, source_dir: Path | None) -> Path:
-    pattern = f"{package.name.replace('-', '_')}-{package.version}.tar.gz"
+def _downloaded(package: Package, pattern: str, form: str, downloads: Path, source_dir: Path | None) -> Path:
+    """A package's file from the folder of sources, else from the index.
+
+    Args:
+        package: the package.
+        pattern: what the file's name ends with.
+        form: pip's option for the other form, which is not wanted.
+        downloads: where downloads are kept.
+        source_dir: the folder of sources, if there is one.
+    """
+    pattern = f"{package.name.replace('-', '_')}-{package.version}{pattern}"
     found = next(iter(source_dir.glob(pattern)), None) if source_dir else None
     if found is None:
         downloads.mkdir(parents=True, exist_ok=True)
-        _run(sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary=:all:",
-             "--dest", str(downloads), f"{package.name}=={package.version}")  # fmt: skip
-        found = next(iter(downloads.glob(pattern)))
-    return found
-
-
-def _wheel(package: Package, downloads: Path, source_dir: Path | None) -> Path:
-    pattern = f"{package.name.replace('-', '_')}-{package.version}-*.whl"
-    found = next(iter(source_dir.glob(pattern)), None) if source_dir else None
-    if found is None:
-        downloads.mkdir(parents=True, exist_ok=True)
-        _run(sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:",
+        _run(sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", f"{form}=:all:",
              "--dest", str(downloads), f"{package.name}=={package.version}")  # fmt: skip
         found = next(iter(downloads.glob(pattern)))
     return found

@@ -10,7 +10,7 @@ from tools.edits import Edit, Fix
 from tools.findings import Grade
 from tools.guards import availability_calls, is_cuda_test, is_no_cuda_test, on_cuda_path
 from tools.literals import cuda_moves, index_text, is_cuda_literal, is_generator, is_put_together
-from tools.module import Module, string
+from tools.module import Module, fact, string
 from tools.older import is_for_older
 from tools.project import Trait
 from tools.rewrite import (
@@ -102,20 +102,28 @@ class ChooseAccelerator(PythonRule):
 
     def check(self, module: Module) -> Iterator[Match]:
         """Yields conditional expressions that choose between CUDA and something else by ``torch.cuda.is_available``."""
-        for choice in module.nodes(ast.IfExp):
-            calls = availability_calls(module, choice.test)
-            if not calls or on_cuda_path(module, choice):
-                continue
-            if is_cuda_test(module, choice.test, flags=False):
-                chosen, otherwise = choice.body, choice.orelse
-            elif isinstance(choice.test, ast.UnaryOp) and is_no_cuda_test(module, choice.test):
-                chosen, otherwise = choice.orelse, choice.body
-            else:
-                continue
-            if any(is_generator(module, a) for a in (*module.ancestors(choice), *ast.walk(chosen))):
-                continue
-            if not _is_resolved(module, otherwise):
-                yield from _judge(module, choice, chosen, otherwise)
+        yield from choices(module)
+
+
+@fact
+def choices(module: Module) -> list[Match]:
+    """What the rule finds in a file."""
+    found: list[Match] = []
+    for choice in module.nodes(ast.IfExp):
+        calls = availability_calls(module, choice.test)
+        if not calls or on_cuda_path(module, choice):
+            continue
+        if is_cuda_test(module, choice.test, flags=False):
+            chosen, otherwise = choice.body, choice.orelse
+        elif isinstance(choice.test, ast.UnaryOp) and is_no_cuda_test(module, choice.test):
+            chosen, otherwise = choice.orelse, choice.body
+        else:
+            continue
+        if any(is_generator(module, a) for a in (*module.ancestors(choice), *ast.walk(chosen))):
+            continue
+        if not _is_resolved(module, otherwise):
+            found += _judge(module, choice, chosen, otherwise)
+    return found
 
 
 def _judge(module: Module, choice: ast.IfExp, chosen: ast.expr, otherwise: ast.expr) -> Iterator[Match]:

@@ -19,7 +19,7 @@ from tools.guards import (
     on_cuda_path,
 )
 from tools.literals import cuda_moves, placements
-from tools.module import Module
+from tools.module import Module, fact
 from tools.project import Trait
 from tools.rewrite import ask_accelerator
 from tools.rules.base import Invalid, Match, PythonRule
@@ -126,25 +126,35 @@ class TestAccelerator(PythonRule):
 
     def check(self, module: Module) -> Iterator[Match]:
         """Yields each statement whose ``torch.cuda.is_available`` decides about placement."""
-        places = placements(module)
-        moves: list[ast.expr] = [*cuda_moves(module)]
-        for call in module.calls("torch.cuda.is_available"):
-            if on_cuda_path(module, module.statement(call)):
-                continue
-            regions = list(_guarded(module, call))
-            guarded = [near for far, near in regions if _within(module, far, places) or _wraps(module, near)]
-            if guarded and _refuses_library(module, call):
-                continue
-            if guarded and not any(needs_cuda(module, region) for region in guarded):
-                moved = any(_within(module, r, moves) for r in guarded) and module.project.has(Trait.OWN_CUDA)
-                grade, note = (Grade.UNSAFE, _OWN) if moved else (None, None)
-                yield Match(*module.span(call), fix=Fix(tuple(ask_accelerator(module, call))), grade=grade, note=note)
-            elif guarded:
-                yield Match(*module.span(call), grade=Grade.ADVICE, note=_ONLY_CUDA)
-        for call in module.nodes(ast.Call):
-            if is_named_test(module, call) and not on_cuda_path(module, call):
-                if any(_within(module, r, places) for r in _named(module, call)):
-                    yield Match(*module.span(call), grade=Grade.ADVICE, note=_NAMED)
+        yield from questions(module)
+
+
+@fact
+def questions(module: Module) -> list[Match]:
+    """What the rule finds in a file."""
+    found: list[Match] = []
+    places = placements(module)
+    moves: list[ast.expr] = [*cuda_moves(module)]
+    for call in module.calls("torch.cuda.is_available"):
+        if on_cuda_path(module, module.statement(call)):
+            continue
+        regions = list(_guarded(module, call))
+        guarded = [near for far, near in regions if _within(module, far, places) or _wraps(module, near)]
+        if guarded and _refuses_library(module, call):
+            continue
+        if guarded and not any(needs_cuda(module, region) for region in guarded):
+            moved = any(_within(module, r, moves) for r in guarded) and module.project.has(Trait.OWN_CUDA)
+            grade, note = (Grade.UNSAFE, _OWN) if moved else (None, None)
+            found.append(
+                Match(*module.span(call), fix=Fix(tuple(ask_accelerator(module, call))), grade=grade, note=note)
+            )
+        elif guarded:
+            found.append(Match(*module.span(call), grade=Grade.ADVICE, note=_ONLY_CUDA))
+    for call in module.nodes(ast.Call):
+        if is_named_test(module, call) and not on_cuda_path(module, call):
+            if any(_within(module, r, places) for r in _named(module, call)):
+                found.append(Match(*module.span(call), grade=Grade.ADVICE, note=_NAMED))
+    return found
 
 
 def _guarded(module: Module, call: ast.Call) -> Iterator[tuple[list[ast.AST], list[ast.AST]]]:

@@ -10,13 +10,12 @@ from itertools import pairwise
 from tools.findings import Grade
 from tools.guards import on_cuda_path
 from tools.module import Module, string
-from tools.rules.base import Invalid, Match, PythonRule, Rule
-from tools.rules.tpu101_choose_accelerator import ChooseAccelerator
-from tools.rules.tpu102_test_accelerator import TestAccelerator
+from tools.rules.base import Invalid, Match, PythonRule
+from tools.rules.tpu101_choose_accelerator import choices
+from tools.rules.tpu102_test_accelerator import questions
 
 _DEVICE = re.compile(r"(?i)(^|_)(cpu|cuda|gpu|dev|device)(_|$|\d)")
 _TELLS = frozenset({"print", "info", "debug", "warning", "warn", "error", "write", "log", "format", "join", "append"})
-_OTHERS: tuple[Rule, ...] = (ChooseAccelerator(), TestAccelerator())
 
 
 class ReportDeviceChoice(PythonRule):
@@ -67,7 +66,7 @@ class ReportDeviceChoice(PythonRule):
         calls = [c for c in module.calls("torch.cuda.is_available") if not on_cuda_path(module, c)]
         if not calls:
             return
-        known = [(m.start, m.end) for rule in _OTHERS for m in rule.check(module)]  # type: ignore[attr-defined]
+        known = [(match.start, match.end) for match in (*choices(module), *questions(module))]
         for call in calls:
             start, end = module.span(call)
             if not any(first <= start and end <= last for first, last in known) and _decides(module, call):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.attempts import catches, decides_by_failure
+from tools.attempts import catches, decides_by_failure, raises
 from tools.cuda_api import API, Kind
 from tools.cuda_calls import every_use
 from tools.findings import Grade
@@ -71,7 +71,7 @@ def _handler(module: Module, node: ast.AST) -> ast.ExceptHandler | None:
     child = node
     for parent in module.ancestors(node):
         if isinstance(parent, ast.Try) and child in parent.body:
-            return next((h for h in parent.handlers if catches(h) and not _raises(h)), None)
+            return next((h for h in parent.handlers if catches(h) and not raises(h)), None)
         if isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             return None
         child = parent
@@ -82,7 +82,3 @@ def _chooses(handler: ast.ExceptHandler) -> bool:
     """Whether an answer (true or false) or a device is chosen by the handler."""
     values = [n.value for s in handler.body for n in ast.walk(s) if isinstance(n, ast.Constant)]
     return any(value is True or value is False or value in _DEVICES for value in values)
-
-
-def _raises(handler: ast.ExceptHandler) -> bool:
-    return any(isinstance(part, ast.Raise) for statement in handler.body for part in ast.walk(statement))

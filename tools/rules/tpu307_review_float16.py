@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from tools.calls import argument
 from tools.findings import Grade
-from tools.guards import dotted, on_cuda_path
+from tools.guards import assigned, dotted, on_cuda_path
 from tools.module import Module, string
 from tools.refusals import is_test
 from tools.rules.base import Invalid, Match, PythonRule
@@ -151,12 +151,8 @@ def _asks_half(module: Module, test: ast.expr) -> bool:
     """Whether a test, or the value of the variable it names, compares with float16."""
     if any(isinstance(n, ast.Compare) and _names_half(module, n) for n in ast.walk(test)):
         return True
-    name = dotted(test)
-    if name is None:
-        return False
-    scope = module.function(test) or module.tree
-    values = [s.value for s in ast.walk(scope) if isinstance(s, ast.Assign) and name in map(dotted, s.targets)]
-    return any(isinstance(n, ast.Compare) and _names_half(module, n) for v in values for n in ast.walk(v))
+    held = (part for value in assigned(module, test) for part in ast.walk(value))
+    return any(isinstance(n, ast.Compare) and _names_half(module, n) for n in held)
 
 
 def _names_half(module: Module, test: ast.Compare) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from tools.calls import argument, only_if, spread
 from tools.device_tests import conjuncts
 from tools.edits import Fix
-from tools.guards import dotted, is_cuda_test, on_cuda_path
+from tools.guards import assigned, is_cuda_test, on_cuda_path
 from tools.module import Module
 from tools.rewrite import cuda_test, import_edits
 from tools.rules.base import Invalid, Match, PythonRule
@@ -100,9 +100,7 @@ def _under_nccl(module: Module, call: ast.Call) -> bool:
 def _asks_nccl(module: Module, test: ast.expr) -> bool:
     if isinstance(test, ast.Compare):
         return isinstance(test.ops[0], ast.Eq) and _NCCL.search(module.text(test)) is not None
-    name = dotted(test)
-    scope = module.function(test) or module.tree
-    held = [s.value for s in ast.walk(scope) if isinstance(s, ast.Assign) and name and name in map(dotted, s.targets)]
+    held = assigned(module, test)
     return bool(held) and all(
         any(isinstance(p, ast.Compare) and _asks_nccl(module, p) for p in conjuncts(v)) for v in held
     )

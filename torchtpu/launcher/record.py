@@ -108,9 +108,10 @@ class Record:
     def _exception(self, event: Event) -> None:
         if len(self.exceptions) < KEPT_LOSSES:
             role = str(event.data.get("role") or self.processes[event.pid].role or "")
-            self.exceptions.append((role, events.exception(event)))
+            exception = events.exception(event)
+            self.exceptions.append((role, exception))
             if role not in _SECONDARY:
-                self.processes[event.pid].died_of = events.exception(event)
+                self.processes[event.pid].died_of = exception
 
     def _step(self, event: Event) -> None:
         process = self.processes[event.pid]
