@@ -20,7 +20,6 @@ FORMAT = 1
 _KERNEL = "tpu_custom_call"
 _LOOPS = ("while",)
 _CALLS = ("call", "conditional")
-_CALLING = "/torch/nn/modules/module.py"
 _MOST_BUFFERS = 25
 _MOST_INNER = 20
 _TIMELINE_POINTS = 400

@@ -15,7 +15,6 @@ _LOGS = (
     "torch._dynamo.guards.__recompiles",
 )
 _PLACE = re.compile(r"(?:user code at|[Rr]ecompiling function \S+ in) (?P<file>.+?):(?P<line>\d+)")
-_REASON = re.compile(r"^(?:Graph Break Reason: )?(?P<why>.*\S)", re.MULTILINE)
 _MOST = 1000
 
 
