@@ -104,8 +104,8 @@ def build(desk_of: Callable[[Talk], Desk] | None = None) -> StateGraph[Talk, Des
         graph.add_node(name, _interruptible(node, desk_of))
     graph.add_edge(START, "listen")
     graph.add_conditional_edges("listen", _after_listen, ["think", "look_up"])
-    graph.add_conditional_edges("think", _after_think, ["think", "act", END])
-    graph.add_conditional_edges("act", _after_act, ["act", "think", END])
+    graph.add_conditional_edges("think", _next, ["think", "act", END])
+    graph.add_conditional_edges("act", _next, ["act", "think", END])
     graph.add_edge("look_up", END)
     return graph
 
@@ -184,7 +184,7 @@ def _closing(stop: Stop, problem: str, bench: Bench) -> str:
     return " ".join(part for part in (f"Ended: {stop}.", problem, remedy, shown) if part)
 
 
-def _after_think(state: Talk) -> str:
+def _next(state: Talk) -> str:
     if state.stop is not None:
         return END
     return "act" if state.pending else "think"
@@ -209,12 +209,6 @@ def act(state: Talk, runtime: Runtime[Desk]) -> dict[str, object]:
         messages += [loop.refused(each, "given up") for each in rest]
         return {**_end(Stop.NO_PROGRESS, messages, desk), "pending": [], "spent": spent}
     return {"messages": messages, "pending": rest, "spent": spent}
-
-
-def _after_act(state: Talk) -> str:
-    if state.stop is not None:
-        return END
-    return "act" if state.pending else "think"
 
 
 @contextmanager

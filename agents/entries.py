@@ -10,10 +10,10 @@ from pathlib import Path
 
 from agents.reach import Reach
 from agents.state import Entry
-from agents.wording import amount
 from tools.commands import Command, missing_script, named_files, parse
 from tools.errors import UserError
 from tools.project import Project
+from tools.wording import amount
 
 _FENCE = re.compile(r"^[ \t]*(```|~~~)[^\n]*\n(.*?)^[ \t]*\1", re.MULTILINE | re.DOTALL)
 _STARTS = re.compile(r"^(?:[A-Z_][A-Z0-9_]*=\S+\s+)*(?:python[\d.]*|torchrun|accelerate\s+launch|bash|sh)\s")

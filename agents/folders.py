@@ -6,8 +6,8 @@ import os
 import shutil
 from pathlib import Path
 
-from agents.wording import amount
 from tools.project import LEFT_OUT
+from tools.wording import amount
 
 LARGEST = 8 * 2**20
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from agents.stages.common import headline
 from agents.stages.runs import runs
 from agents.toolkit.bench import Bench
-from agents.wording import amount
+from tools.wording import amount
 
 
 def standing(bench: Bench) -> str:

@@ -5,12 +5,11 @@ The set is `failures.toml`. A wrong name that is given with certainty is counted
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 
 from pydantic import BaseModel
 
-from evals.knowledge import line
+from evals.rates import answers, line
 from tools.diagnose import Cause, Confidence, diagnose
 from tools.log_text import read_text
 
@@ -36,16 +35,10 @@ class Scores(BaseModel):
     certain_and_wrong: list[str] = []
 
 
-def failures() -> dict[str, list[str]]:
-    """Every text with the entries that name it."""
-    loaded: dict[str, list[str]] = tomllib.loads(FILE.read_text(encoding="utf-8"))
-    return loaded
-
-
 def score() -> Scores:
     """Name every text of the set."""
     made = Scores()
-    for text, wanted in failures().items():
+    for text, wanted in answers(FILE).items():
         found = diagnose(read_text(text))
         wrong = bool(found) and found[0].entry not in wanted
         if wrong and found[0].confidence is Confidence.CERTAIN:

@@ -21,6 +21,12 @@ LEFT_OUT = frozenset(
      ".ruff_cache", ".pytest_cache", ".eggs", "site-packages", ".ipynb_checkpoints"}
 )  # fmt: skip
 """Folders that are never part of the user's own source."""
+_TEST_NAME = re.compile(r"(?:^|/)(?:test_[^/]*|[^/]*_test|conftest)\.py$|(?:^|/)(?:tests?|testing)/")
+
+
+def is_test(path: str) -> bool:
+    """Whether a file is part of the tests by its name."""
+    return bool(_TEST_NAME.search(path))
 
 
 class Trait(Flag):

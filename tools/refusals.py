@@ -13,7 +13,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
-_TEST_NAME = re.compile(r"(?:^|/)(?:test_[^/]*|[^/]*_test|conftest)\.py$|(?:^|/)(?:tests?|testing)/")
+from tools.project import is_test
+
 _JUDGES = frozenset(
     {
         "torchtpu.toml",
@@ -71,11 +72,6 @@ def bad_path(path: str) -> str | None:
     if not path or pure.is_absolute() or ".." in pure.parts or "\0" in path or "\\" in path:
         return f"{path!r} is outside the tree"
     return f"{path} is git's own" if ".git" in pure.parts else None
-
-
-def is_test(path: str) -> bool:
-    """Whether a file is part of the tests by its name."""
-    return bool(_TEST_NAME.search(path))
 
 
 def _judging_table(text: str | None) -> list[str]:

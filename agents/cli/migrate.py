@@ -256,7 +256,7 @@ def _to_the_end(context: Context, as_json: bool, yes: bool) -> Exit:
 
 
 def _show_plan(plan: Plan) -> None:
-    from agents.wording import amount
+    from tools.wording import amount
 
     out = console()
     for item in plan.items:

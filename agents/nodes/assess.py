@@ -11,9 +11,9 @@ from agents.entries import discover
 from agents.reach import Reach
 from agents.runs import write_whole
 from agents.state import Assessment, Entry, State
-from agents.wording import amount
 from tools.findings import Grade, ScanResult
 from tools.scan import scan
+from tools.wording import amount
 
 
 def assess(state: State, runtime: Runtime[Context]) -> dict[str, object]:

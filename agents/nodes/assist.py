@@ -9,8 +9,8 @@ from agents.context import Context
 from agents.stages.clean import clean
 from agents.stages.common import headline
 from agents.state import Assistance, State
-from agents.wording import amount
 from tools import git
+from tools.wording import amount
 
 
 def assist(state: State, runtime: Runtime[Context]) -> dict[str, object]:

@@ -9,10 +9,10 @@ from langgraph.runtime import Runtime
 from agents.context import Context
 from agents.runs import write_whole
 from agents.state import State
-from agents.wording import amount
 from tools import git
 from tools.findings import Finding
 from tools.patch import PatchStep, patch_steps
+from tools.wording import amount
 
 
 def patch(state: State, runtime: Runtime[Context]) -> dict[str, object]:

@@ -10,7 +10,7 @@ from agents.report.make import make
 from agents.report.markdown import render
 from agents.runs import write_whole
 from agents.state import Delivery, State
-from agents.wording import amount
+from tools.wording import amount
 
 
 def report(state: State, runtime: Runtime[Context]) -> dict[str, object]:

@@ -11,9 +11,9 @@ from agents import import_paths, workspace
 from agents.context import Context
 from agents.runs import write_whole
 from agents.state import Entry, RunRecord, State
-from agents.wording import amount
 from tools import commands
 from tools import run as runner
+from tools.wording import amount
 
 
 def run(state: State, runtime: Runtime[Context]) -> dict[str, object]:

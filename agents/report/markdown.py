@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from agents.report.model import Change, Left, Report
 from agents.state import RunRecord, Verdict
-from agents.wording import amount
+from tools.wording import amount
 
 
 def render(report: Report) -> str:

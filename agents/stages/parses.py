@@ -13,7 +13,7 @@ from agents.context import Context
 from agents.stages.common import failed, not_run, passed
 from agents.stages.imports import import_changed
 from agents.state import Owner, State, Verdict
-from agents.wording import amount
+from tools.wording import amount
 
 
 def parses(state: State, context: Context) -> Verdict:

@@ -7,8 +7,8 @@ from pydantic import BaseModel, Field
 from agents.nodes.patch import commit_message
 from agents.toolkit.base import Effect, Tool, ToolResult
 from agents.toolkit.bench import Bench
-from agents.wording import amount
 from tools.patch import patch_steps
+from tools.wording import amount
 
 
 class Input(BaseModel):

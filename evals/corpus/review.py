@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from evals.corpus.study import Record
+from evals.rates import wilson
 from tools.findings import Finding, Grade
 
 HERE = Path(__file__).parent
@@ -96,16 +96,6 @@ def sample(
     keyed = {k: f for record in records for f in record.findings if (k := key(record.name, f)) not in without}
     chosen = sorted(keyed, key=lambda k: hashlib.sha256(f"{seed} {k}".encode()).digest())[:size]
     return [(k, keyed[k]) for k in sorted(chosen)]
-
-
-def wilson(right: int, total: int, z: float = 1.96) -> tuple[float, float]:
-    """The Wilson score interval of a share (Wilson 1927), by default at 95 %."""
-    if not total:
-        return 0.0, 1.0
-    share, square = right / total, z * z
-    middle = (share + square / (2 * total)) / (1 + square / total)
-    reach = z * math.sqrt(share * (1 - share) / total + square / (4 * total * total)) / (1 + square / total)
-    return max(0.0, middle - reach), min(1.0, middle + reach)
 
 
 def precision(said: Sequence[Verdict]) -> dict[str, dict[str, float]]:

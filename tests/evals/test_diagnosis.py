@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from evals.diagnosis import failures, score
+from evals.diagnosis import FILE, score
+from evals.rates import answers
 from tools.knowledge import entries
 
 
@@ -16,4 +17,4 @@ def test_most_are_named_and_nothing_ordinary_is() -> None:
 
 def test_the_set_names_entries_that_exist() -> None:
     known = {entry.id for entry in entries()}
-    assert {name for wanted in failures().values() for name in wanted} <= known
+    assert {name for wanted in answers(FILE).values() for name in wanted} <= known

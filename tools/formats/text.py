@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from tools.findings import Finding, Grade, ScanResult, Skipped
+from tools.wording import amount
 
 
 def text(result: ScanResult) -> str:
@@ -29,13 +30,9 @@ def summary(result: ScanResult) -> str:
     grades = Counter(finding.grade for finding in result.findings)
     total, held = len(result.findings), len({finding.path for finding in result.findings})
     parts = ", ".join(f"{grades[grade]} {grade}" for grade in Grade)
-    found = f"{_number(total, 'finding')} in {_number(held, 'file')} ({parts})" if total else "no findings"
+    found = f"{amount(total, 'finding')} in {amount(held, 'file')} ({parts})" if total else "no findings"
     skipped = f"; {len(result.skipped)} skipped" if result.skipped else ""
-    return f"{found}; {_number(result.files, 'file')} examined{skipped}"
-
-
-def _number(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    return f"{found}; {amount(result.files, 'file')} examined{skipped}"
 
 
 def _skipped_place(skipped: Skipped) -> str:

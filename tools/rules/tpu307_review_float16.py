@@ -10,7 +10,7 @@ from tools.calls import argument
 from tools.findings import Grade
 from tools.guards import assigned, dotted, on_cuda_path
 from tools.module import Module, string
-from tools.refusals import is_test
+from tools.project import is_test
 from tools.rules.base import Invalid, Match, PythonRule
 from tools.rules.tpu302_resolve_autocast_device import AUTOCAST, HALF
 

@@ -10,7 +10,7 @@ from tools.calls import argument, spread
 from tools.findings import Grade
 from tools.guards import on_cuda_path
 from tools.module import Module, keyword, string
-from tools.refusals import is_test
+from tools.project import is_test
 from tools.rules.base import Invalid, Match, PythonRule
 
 _TESTS = re.compile(r"(?i)(^|_|\b)(test|val|valid|validation|eval|predict)(_|\b|$)")

@@ -9,7 +9,7 @@ from tools.calls import spread
 from tools.findings import Grade
 from tools.guards import on_cuda_path
 from tools.module import Module, keyword
-from tools.refusals import is_test
+from tools.project import is_test
 from tools.rules.base import Invalid, Match, PythonRule, Valid
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.calls import device_type_operand, spread
+from tools.calls import on_cpu_or_cuda, spread
 from tools.cuda_calls import imported
-from tools.edits import Edit
 from tools.findings import Grade
 from tools.guards import on_cuda_path
 from tools.module import Module, string
@@ -66,7 +65,7 @@ class ChooseOptimizer(PythonRule):
         for node in module.nodes(ast.Constant):
             if string(node) in _NAMES and _is_choice(module, node) and not on_cuda_path(module, node):
                 quote = module.text(node)[-1]
-                condition, edits = _condition(module, node)
+                condition, edits = on_cpu_or_cuda(module, node)
                 text = f"{module.text(node)} if {condition} else {quote}adamw_torch{quote}"
                 change = [module.replace(node, parenthesised(module, node, text)), *edits]
                 yield Match(*module.span(node), fix=imported(module, change), note=_NOTE)
@@ -77,15 +76,10 @@ class ChooseOptimizer(PythonRule):
                 yield Match(*module.span(call), grade=Grade.ADVICE, note=_NOTE)
                 continue
             twin = _CLASSES[(module.qualify(call.func) or "").rpartition(".")[2]]
-            condition, edits = _condition(module, call)
+            condition, edits = on_cpu_or_cuda(module, call)
             text = f"({module.text(call.func)} if {condition} else {spell(module, twin)})"
             change = [module.replace(call.func, text), *edits]
             yield Match(*module.span(call), fix=imported(module, change, twin), note=_NOTE)
-
-
-def _condition(module: Module, node: ast.expr) -> tuple[str, list[Edit]]:
-    name, edits = device_type_operand(module, node)
-    return f'{name} in ("cpu", "cuda")', edits
 
 
 def _is_choice(module: Module, node: ast.Constant) -> bool:
