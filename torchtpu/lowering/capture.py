@@ -45,6 +45,9 @@ def hook_steps(torch: Any) -> None:
         return
     from torch.optim import optimizer as optimizers
 
+    from torchtpu.lowering import regions
+
+    regions.follow(torch)
     window = _Window(Path(os.environ[FOLDER_VARIABLE]), int(os.environ.get(STEP_VARIABLE, DEFAULT_STEP)))
     optimizers.register_optimizer_step_post_hook(lambda optimizer, *_: window.after_step(torch, optimizer))
     modules = torch.nn.modules.module
@@ -81,6 +84,7 @@ def recording(torch: Any) -> Iterator[None]:
 
 def _write(torch: Any, path: Path, keep_gradients: bool = False) -> None:
     step = _recorder.stop(dict(_names(torch)), keep_gradients=keep_gradients)
+    step["deferred"] = torch.tpu.eager_mode == torch.tpu.EagerMode.DEFER_AND_FUSE
     path.write_text(json.dumps(step))
 
 

@@ -11,6 +11,7 @@ from torch.utils import _pytree as pytree
 
 from torchtpu.lowering import stacks
 from torchtpu.lowering.fakes import DEVICE, FakeDevice
+from torchtpu.lowering.regions import REGIONS
 from torchtpu.lowering.values import encode
 
 FORMAT = 1
@@ -39,6 +40,7 @@ class StepRecorder:
         self.reads: list[dict[str, Any]] = []
         self.count = 0
         self.forward_of: dict[int, int] = {}
+        self.region_of: dict[int, int | None] = {}
 
     def start(self) -> None:
         """Begins to record; what was recorded before is forgotten."""
@@ -129,12 +131,15 @@ class StepRecorder:
         if node is not None:
             entry["phase"], entry["node"] = "backward", node[0]
             entry["forward_stack"] = self.forward_of.get(node[1])
+            entry["region"] = self.region_of.get(node[1])
         elif stacks.is_optimizer(self.places.stacks[place]):
             entry["phase"] = "optimizer"
         else:
             entry["phase"] = "forward"
+            entry["region"] = REGIONS.current
             if torch.is_grad_enabled():
                 self.forward_of.setdefault(stacks.sequence(), place)
+                self.region_of.setdefault(stacks.sequence(), REGIONS.current)
 
     def _read(self, operator: str) -> None:
         if self.recording:
