@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import shutil
 import tomllib
 from pathlib import Path
@@ -11,6 +13,8 @@ from pydantic import BaseModel, ConfigDict
 from tools.git import run_git
 
 TASKS = Path(__file__).resolve().parent / "tasks"
+PRIVATE = "TORCHTPU_TASKS"
+"""Names a folder of further tasks, which nobody who works on this project has seen."""
 AUTHOR = ("user.name=Task", "user.email=task@example.invalid")
 
 
@@ -18,8 +22,9 @@ class Baseline(BaseModel):
     """Facts about the unmodified repository.
 
     Attributes:
-        fails_without_cuda: Pattern of the error on a machine without CUDA.
-        own_tests: Command of the repository's own tests, which pass on a CPU.
+        fails_without_cuda: Pattern of the error of its first entry on a machine without CUDA; empty where it ends
+            well there, computing on the CPU.
+        own_tests: Command of the repository's own tests, which pass on a CPU; empty where it has none.
         num_parameters: Parameters of the model with the repository's own configuration.
         symbols: Size of the vocabulary.
         first_loss: Bounds of the loss of the first step.
@@ -28,10 +33,28 @@ class Baseline(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     fails_without_cuda: str
-    own_tests: str
-    num_parameters: int
-    symbols: int
-    first_loss: tuple[float, float]
+    own_tests: str = ""
+    num_parameters: int | None = None
+    symbols: int | None = None
+    first_loss: tuple[float, float] | None = None
+
+
+class Checks(BaseModel):
+    """What the hidden checks hold a migrated tree to; whoever migrates never sees it.
+
+    Attributes:
+        steps: Optimizer steps that each entry takes on the device; 0 where it does not train.
+        numbers: Fewest numbers (losses, accuracies) that each entry prints about what it computed.
+        tolerance: Largest difference of a printed number from the original's, as a share of its size.
+        cpu_entry: Command by which the original runs on the CPU without CUDA; empty where it cannot.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    steps: int = 1
+    numbers: int = 2
+    tolerance: float = 0.02
+    cpu_entry: str = ""
 
 
 class Task(BaseModel):
@@ -46,11 +69,31 @@ class Task(BaseModel):
     licence: str
     uses: list[str]
     baseline: Baseline
+    checks: Checks = Checks()
+    folder: Path = TASKS
 
     @property
     def source(self) -> Path:
         """The folder that holds the task's repository, without history."""
-        return TASKS / self.name / "repo"
+        return self.folder / "repo"
+
+    @property
+    def reference(self) -> Path:
+        """A migration by hand, as a patch; it passes every check."""
+        return self.folder / "reference.patch"
+
+    @property
+    def hidden(self) -> Path:
+        """A program that is run in the migrated tree on the device and ends with 0 if all is well; may be absent."""
+        return self.folder / "hidden.py"
+
+    def digest(self) -> str:
+        """Changes with every file of the task."""
+        found = hashlib.sha256()
+        for path in sorted(self.folder.rglob("*")):
+            if path.is_file() and not {"__pycache__", ".pytest_cache"} & set(path.parts):
+                found.update(f"{path.relative_to(self.folder).as_posix()}\0".encode() + path.read_bytes() + b"\0")
+        return found.hexdigest()[:16]
 
     def checkout(self, target: Path) -> Path:
         """Copy the repository to `target`, which must not exist, and commit it there."""
@@ -67,11 +110,25 @@ def commit_all(folder: Path, message: str) -> str:
     return run_git(folder, "rev-parse", "HEAD", private=True).decode().strip()
 
 
+def folders() -> dict[str, Path]:
+    """The folder of each task by its name: those of this tree, then those of the folder that TORCHTPU_TASKS names."""
+    private = os.environ.get(PRIVATE)
+    roots = [TASKS, *([Path(private)] if private else [])]
+    return {path.parent.name: path.parent for root in roots for path in sorted(root.glob("*/task.toml"))}
+
+
 def load(name: str) -> Task:
-    """Read the task of that name."""
-    return Task.model_validate(tomllib.loads((TASKS / name / "task.toml").read_text(encoding="utf-8")))
+    """Read the task of that name.
+
+    Raises:
+        KeyError: There is none.
+        ValueError: Its file says something unknown.
+    """
+    folder = folders()[name]
+    found = tomllib.loads((folder / "task.toml").read_text(encoding="utf-8"))
+    return Task.model_validate({**found, "folder": folder})
 
 
 def names() -> list[str]:
     """Names of all tasks."""
-    return sorted(path.parent.name for path in TASKS.glob("*/task.toml"))
+    return sorted(folders())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
@@ -63,6 +64,9 @@ def has_tests(root: Path) -> bool:
 def run_tests(request: TestsRequest) -> TestsOutput:
     """Run the tests with pytest, or with unittest where the program's interpreter has no pytest."""
     words = ["python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "junit_family=xunit1"]
+    if not _has_settings(request.cwd):
+        # pytest would take those of a folder above, and name the tests by their way from there.
+        words += ["-c", os.devnull, "--rootdir=."]
     report = request.cwd / _REPORT
     output = _run(request, [*words, f"--junitxml={_REPORT}"])
     if report.is_file():
@@ -74,6 +78,13 @@ def run_tests(request: TestsRequest) -> TestsOutput:
         if found:
             return TestsOutput(command=" ".join(words), outcomes=found, log=str(request.log))
     return TestsOutput(command=" ".join(words), explanation=output.explanation, log=str(request.log))
+
+
+def _has_settings(cwd: Path) -> bool:
+    """Whether a tree has settings of its own for pytest."""
+    sections = {"pyproject.toml": "[tool.pytest", "tox.ini": "[pytest]", "setup.cfg": "[tool:pytest]"}
+    alone = any((cwd / name).is_file() for name in ("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml"))
+    return alone or any((cwd / name).is_file() and section in _text(cwd / name) for name, section in sections.items())
 
 
 def _run(request: TestsRequest, words: list[str]) -> runner.RunOutput:

@@ -45,7 +45,7 @@ cannot do it (no device, a package is missing); 4 interrupted or waiting for you
 
 _COMMANDS = (
     *("migrate", "verify", "run", "trace", "diagnose", "chat", "mcp", "scan", "profile", "targets", "doctor"),
-    *("knowledge", "rules", "runs"),
+    *("knowledge", "rules", "runs", "eval"),
 )
 """In the order of the help page; each is a module with a function of its name, or with an `app` of several."""
 _TAKES_ALL = ("run", "trace")

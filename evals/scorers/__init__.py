@@ -1,0 +1,1 @@
+"""The hidden checks of a task: one file a check, each with `check(case) -> Outcome`."""

@@ -1,0 +1,20 @@
+"""Check `numbers`: on the TPU a program prints the losses that the original prints with CUDA imitated on the CPU."""
+
+from __future__ import annotations
+
+from evals.scorers.case import Case, Outcome, differ, ended_badly
+
+
+def check(case: Case) -> Outcome:
+    """Compare what the entries print."""
+    checks = case.task.checks
+    if not checks.numbers:
+        return Outcome("not applicable", "its programs print no numbers")
+    for command in case.entries():
+        found = case.migrated(command, "device")
+        wanted = case.before(command, "imitated CUDA")
+        if bad := ended_badly(found):
+            return bad
+        if said := differ(found, wanted, checks.tolerance, checks.numbers):
+            return Outcome("fail", said)
+    return Outcome("pass")
