@@ -22,10 +22,10 @@ from tools.commands import Command
 from tools.errors import Exit, UserError
 from torchtpu.targets import GENERATIONS, Target, UnknownTarget, describe, find
 
-FORMAT = 4
+FORMAT = 5
 GIB = 2**30
 _LARGE = 8 * 2**20
-_STEP, _PROGRAM, _ABOUT = "step.json.gz", "program.mlir.gz", "about.json"
+STEP, _PROGRAM, _ABOUT = "step.json.gz", "program.mlir.gz", "about.json"
 _LOWERING_LIMIT = 1800.0
 
 Tell = Callable[[str], None]
@@ -109,7 +109,12 @@ def fingerprint(folder: Path) -> str:
 
 def is_recorded(request: ProfileRequest) -> bool:
     """Whether the step is in the cache, so that the program need not run."""
-    return not request.fresh and (request.state / "steps" / _key(request) / _ABOUT).is_file()
+    return not request.fresh and (place_of(request) / _ABOUT).is_file()
+
+
+def place_of(request: ProfileRequest) -> Path:
+    """Where the recording of a request is kept."""
+    return request.state / "steps" / _key(request)
 
 
 def profile(request: ProfileRequest, tell: Tell = lambda _: None) -> ProfileOutput:
@@ -131,12 +136,12 @@ def profile(request: ProfileRequest, tell: Tell = lambda _: None) -> ProfileOutp
     began = time.monotonic()
     target = target_named(request.target)
     timing, cached = Timing(), []
-    place = request.state / "steps" / _key(request)
+    place = place_of(request)
     if not is_recorded(request):
         _record(request, place, timing, tell)
     else:
         cached.append("program")
-    step = json.loads(gzip.decompress((place / _STEP).read_bytes()))
+    step = json.loads(gzip.decompress((place / STEP).read_bytes()))
     text = gzip.decompress((place / _PROGRAM).read_bytes()).decode()
     about = json.loads((place / _ABOUT).read_text())
     step["notes"] = [*step["notes"], *about["notes"]]
@@ -201,7 +206,7 @@ def _keep(scratch: Path, step: dict[str, Any], place: Path) -> None:
 
     made = scratch / "kept"
     made.mkdir()
-    (made / _STEP).write_bytes(gzip.compress(json.dumps(step).encode(), 3))
+    (made / STEP).write_bytes(gzip.compress(json.dumps(step).encode(), 3))
     (made / _PROGRAM).write_bytes(gzip.compress((scratch / PROGRAM_FILE).read_bytes(), 3))
     shutil.copy(scratch / ABOUT_FILE, made / _ABOUT)
     if place.exists():
@@ -269,8 +274,19 @@ def _shorten(step: dict[str, Any], root: str) -> None:
 
 
 def _lower(request: ProfileRequest, scratch: Path) -> None:
+    error = json.loads(run_lowering(request, scratch).read_text())["error"]
+    if error:
+        raise UserError(f"TorchTPU cannot lower the step: {error}", "", Exit.FAILED)
+
+
+def run_lowering(request: ProfileRequest, scratch: Path, mode: str = "") -> Path:
+    """Lower the `step.json` of a folder in a child, whole or cut into programs; returns the file of the answer.
+
+    Raises:
+        UserError: The child gave none.
+    """
     import torchtpu
-    from torchtpu.lowering.child import ABOUT_FILE
+    from torchtpu.lowering.child import ABOUT_FILE, PARTS_FILE
 
     package = Path(torchtpu.__file__).resolve().parents[1]
     path = scratch / "path"
@@ -279,7 +295,7 @@ def _lower(request: ProfileRequest, scratch: Path) -> None:
     (path / "torchtpu").symlink_to(package / "torchtpu", target_is_directory=True)
     python = str(request.python or sys.executable)
     done = subprocess.run(
-        [python, "-m", "torchtpu.lowering.child", str(scratch / "step.json"), str(scratch)],
+        [python, "-m", "torchtpu.lowering.child", str(scratch / "step.json"), str(scratch), *([mode] if mode else [])],
         env={**os.environ, "PYTHONPATH": str(path), "TPU_SKIP_MDS_QUERY": "1"},
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -288,10 +304,8 @@ def _lower(request: ProfileRequest, scratch: Path) -> None:
         cwd=scratch,
         check=False,
     )
-    answer = scratch / ABOUT_FILE
+    answer = scratch / (PARTS_FILE if mode else ABOUT_FILE)
     if not answer.is_file():
         tail = "\n".join(done.stderr.strip().splitlines()[-6:])
         raise UserError(f"Lowering ended with {done.returncode}: {tail}", "", Exit.FAILED)
-    error = json.loads(answer.read_text())["error"]
-    if error:
-        raise UserError(f"TorchTPU cannot lower the step: {error}", "", Exit.FAILED)
+    return answer

@@ -131,8 +131,8 @@ def compile_program(
     """
     whole, place = cache / key(program, target), cache / key(program, target, scheduled_only)
     for known in () if fresh else (whole, place):
-        if (known / _RESULT).is_file():
-            return _read(known, cached=True)
+        if is_kept(known):
+            return read(known, cached=True)
     cache.mkdir(parents=True, exist_ok=True, mode=0o700)
     scratch = Path(tempfile.mkdtemp(prefix="compiling-", dir=cache))
     limits = Limits(time_limit, memory_limit, scheduled_only)
@@ -140,19 +140,26 @@ def compile_program(
         result = _in_child(program, target, scratch, limits, on_progress or (lambda _: None))
         # A limit is this machine's and may be another next time.
         if result.outcome in (OK, OUT_OF_MEMORY):
-            _keep(result, place, scratch)
+            keep(result, place, scratch)
         return result
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _read(place: Path, cached: bool) -> Compiled:
+def is_kept(place: Path) -> bool:
+    """Says whether the cache has a result at a place."""
+    return (place / _RESULT).is_file()
+
+
+def read(place: Path, cached: bool) -> Compiled:
+    """Returns what the cache has at a place."""
     fields = json.loads((place / _RESULT).read_text())
     text = gzip.decompress((place / HLO_FILE).read_bytes()).decode() if (place / HLO_FILE).is_file() else ""
     return Compiled(**fields, hlo=text, cached=cached)
 
 
-def _keep(result: Compiled, place: Path, scratch: Path) -> None:
+def keep(result: Compiled, place: Path, scratch: Path) -> None:
+    """Puts a result into the cache, by way of a folder on the same disk."""
     made = scratch / "kept"
     made.mkdir()
     fields = {name: value for name, value in asdict(result).items() if name not in ("hlo", "cached")}
@@ -163,7 +170,8 @@ def _keep(result: Compiled, place: Path, scratch: Path) -> None:
     made.rename(place)
 
 
-def _environment(dumps: Path) -> dict[str, str]:
+def environment(dumps: Path) -> dict[str, str]:
+    """Returns the variables of a child that compiles."""
     env = {name: value for name, value in os.environ.items() if not name.startswith(("TPU_", "TORCHTPU_", "XLA_"))}
     package = str(Path(__file__).resolve().parents[1])
     env["PYTHONPATH"] = os.pathsep.join(part for part in (package, env.get("PYTHONPATH", "")) if part)
@@ -178,19 +186,24 @@ def _environment(dumps: Path) -> dict[str, str]:
     }
 
 
-def _in_child(program: Program, target: Target, scratch: Path, limits: Limits, tell: Callable[[str], None]) -> Compiled:
-    dumps, answer = scratch / "dumps", scratch / "answer.json"
-    dumps.mkdir()
-    (scratch / "program.mlir").write_text(program.text)
+def write_spec(program: Program, target: Target, folder: Path) -> None:
+    """Writes what a child is to compile, as `spec.json` of a folder; it answers in `answer.json`."""
+    (folder / "program.mlir").write_text(program.text)
     spec = {
-        "program": str(scratch / "program.mlir"),
+        "program": str(folder / "program.mlir"),
         "topology": target.compiler_name,
         "donated": {str(argument): result for argument, result in program.donated.items()},
         "options": dict(program.options),
-        "answer": str(answer),
-        "hlo": str(scratch / "program.hlo"),
+        "answer": str(folder / "answer.json"),
+        "hlo": str(folder / "program.hlo"),
     }
-    (scratch / "spec.json").write_text(json.dumps(spec))
+    (folder / "spec.json").write_text(json.dumps(spec))
+
+
+def _in_child(program: Program, target: Target, scratch: Path, limits: Limits, tell: Callable[[str], None]) -> Compiled:
+    dumps, answer = scratch / "dumps", scratch / "answer.json"
+    dumps.mkdir()
+    write_spec(program, target, scratch)
     log = scratch / "log"
     with log.open("wb") as output:
         child = subprocess.Popen(
@@ -198,7 +211,7 @@ def _in_child(program: Program, target: Target, scratch: Path, limits: Limits, t
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            env=_environment(dumps),
+            env=environment(dumps),
             cwd=scratch,
             start_new_session=True,
         )

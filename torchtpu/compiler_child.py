@@ -1,4 +1,4 @@
-"""The child of a compilation: ``python -m torchtpu.compiler_child SPEC`` compiles for one device of a topology."""
+"""The child of a compilation: ``python -m torchtpu.compiler_child SPEC...`` compiles for one device of a topology."""
 
 from __future__ import annotations
 
@@ -82,4 +82,5 @@ def main(path: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    for name in sys.argv[1:]:
+        main(name)

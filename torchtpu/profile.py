@@ -261,6 +261,7 @@ class Profiler:
             "operators": len(self.step["operators"]),
             "phases": dict(phases),
             "inputs": len(self.step["inputs"]),
+            "from_host": [entry["shape"] for entry in self.step["inputs"] if entry.get("from_host")],
             "notes": self.step.get("notes", []),
         }
 

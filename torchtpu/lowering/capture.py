@@ -68,6 +68,7 @@ def begin(torch: Any) -> None:
     # On a thread of its own the backward pass could not tell which line asked for it.
     torch.autograd.set_multithreading_enabled(False)
     _let_swap(torch)
+    _take_lists(torch)
     _recorder = StepRecorder()
     _recorder.device.__enter__()
     if int(os.environ.get(STEP_VARIABLE, DEFAULT_STEP)) == 1:
@@ -149,6 +150,13 @@ def _let_swap(torch: Any) -> None:
             torch.utils.weakref = known
 
     torch.utils.swap_tensors = swapped
+
+
+def _take_lists(torch: Any) -> None:
+    """Lets optimizers and clipping take lists of tensors at a time where they would with real ones."""
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    torch.utils._foreach_utils._foreach_supported_types.append(FakeTensor)
 
 
 def _one_process(torch: Any) -> None:

@@ -177,15 +177,22 @@ def _descriptions(step: Step) -> dict[int, Step]:
 
 def _plain(order: list[int], operators: list[Step], inputs: list[Step], kept: list[int], step: Step) -> Step:
     """A step with numbers from 0 and without places, so that equal programs are equal texts."""
-    names: dict[int, int] = {}
+    names: dict[Any, int] = {}
 
     def renamed(value: Any) -> Any:
         if isinstance(value, dict) and "tensor" in value:
             return {"tensor": names.setdefault(value["tensor"], len(names))}
         return [renamed(item) for item in value] if isinstance(value, list) else value
 
-    placed = [{**entry, "tensor": names.setdefault(entry["tensor"], len(names)), "name": ""} for entry in inputs]
-    played = []
+    placed, played = list[Step](), list[Step]()
+    for entry in inputs:
+        number, order_of_dims = names.setdefault(entry["tensor"], len(names)), _permutation(entry)
+        placed.append({**entry, "tensor": number, "name": ""})
+        if order_of_dims is not None:
+            base = names[f"base of {number}"] = len(names)
+            placed[-1] |= {"tensor": base, "shape": [entry["shape"][dim] for dim in order_of_dims]}
+            back = [order_of_dims.index(dim) for dim in range(len(order_of_dims))]
+            played.append(_permuted(base, back, number, entry))
     for at in order:
         entry = operators[at]
         played.append(
@@ -207,6 +214,29 @@ def _plain(order: list[int], operators: list[Step], inputs: list[Step], kept: li
         "stacks": [[list(NOWHERE)]],
         "reads": [],
         "notes": [],
+    }
+
+
+def _permutation(entry: Step) -> list[int] | None:
+    """The order of the dimensions in memory, of a tensor that fills its memory in another order than its own."""
+    shape, stride = entry["shape"], entry["stride"]
+    order = sorted(range(len(shape)), key=lambda dim: (-stride[dim], dim))
+    expected, plain = 1, True
+    for dim in reversed(range(len(shape))):
+        plain = plain and (shape[dim] == 1 or stride[dim] == expected)
+        expected *= shape[dim]
+    return None if plain else order
+
+
+def _permuted(base: int, order: list[int], number: int, entry: Step) -> Step:
+    return {
+        "op": "aten.permute.default",
+        "args": [{"tensor": base}, order],
+        "kwargs": {},
+        "results": [number],
+        "shapes": [{name: entry[name] for name in ("shape", "stride", "dtype")}],
+        "stack": 0,
+        "phase": "forward",
     }
 
 

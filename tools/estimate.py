@@ -1,0 +1,176 @@
+"""Estimates the time of a step as TorchTPU launches it: program by program, each compiled for the target.
+
+`tools.profile` compiles the whole step as one program, which is what a step can come to. What a program launches is
+seldom that: without torch.compile it is one program for every operator. Nothing here is measured. The time the host
+takes to launch programs is not in the estimate; their number is told instead.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
+
+from tools import profile as profiler
+from tools.errors import Exit, UserError
+from tools.profile import ProfileRequest, Tell
+
+_CYCLES = re.compile(r'"estimated_cycles":"?\d+"?')
+
+Mode = Literal["launched", "operators", "compiled"]
+
+
+class Program(BaseModel):
+    """One of the programs that a step launches, however often."""
+
+    kind: str = Field(description="operator, compiled or deferred")
+    operators: list[str] = Field(description="the first few operators it computes")
+    times: int
+    seconds: float = Field(description="of all its launches")
+    outcome: str = "ok"
+
+
+class Estimate(BaseModel):
+    """What a step takes on the target, by the compiler and our model of time."""
+
+    mode: Mode
+    target: str
+    outcome: str = Field(description="ok, or what the compilation of a program came to")
+    message: str = ""
+    seconds: float | None = None
+    low: float | None = None
+    high: float | None = None
+    launches: int = Field(default=0, description="programs launched in a step; their launches are not in the time")
+    programs: list[Program] = Field(default=[], description="the different ones, most expensive first")
+    left_out: int = Field(default=0, description="launches whose program could not be compiled; not in the time")
+    peak: float | None = Field(default=None, description="bytes of HBM of the whole step as one program")
+    limit: float | None = None
+    with_cycles: bool = Field(default=True, description="the compiler's cycles were used")
+    samples: int | None = Field(default=None, description="rows of the batch, where an input from the host tells")
+
+    @property
+    def per_sample(self) -> float | None:
+        """Seconds of one row of the batch."""
+        return self.seconds / self.samples if self.seconds is not None and self.samples else None
+
+
+def estimate(request: ProfileRequest, mode: Mode = "launched", tell: Tell = lambda _: None) -> Estimate:
+    """Estimate a step program by program.
+
+    Args:
+        request: What to profile. With `quick` the compiler's cycles are left out everywhere, and the compiler is
+            stopped early where the whole step is one program.
+        mode: ``launched`` as the program asks for, ``operators`` one by one, ``compiled`` as one program.
+        tell: Called with what is being done.
+
+    Raises:
+        UserError: The program cannot be recorded or lowered.
+    """
+    whole = profiler.profile(request, tell)
+    samples = batch_of(whole.profile)
+    if whole.outcome != "ok" or mode == "compiled":
+        return _whole(whole, request, samples)
+    parts = lowered(request, mode, tell)
+    if [part["kind"] for part in parts] == ["compiled"] and parts[0]["times"] == 1 and mode == "launched":
+        return _whole(whole, request, samples).model_copy(update={"mode": mode})
+    found = _parts(parts, request, mode, tell)
+    memory = whole.profile["memory"]
+    return found.model_copy(update={"peak": memory["peak"], "limit": memory["limit"], "samples": samples})
+
+
+def batch_of(profile: dict[str, Any]) -> int | None:
+    """Rows of the batch: the first side of the inputs that come from the host, where they agree."""
+    sides = {shape[0] for shape in profile["step"].get("from_host", []) if shape}
+    return sides.pop() if len(sides) == 1 else None
+
+
+def _whole(output: profiler.ProfileOutput, request: ProfileRequest, samples: int | None) -> Estimate:
+    time, memory = output.profile["time"] or {}, output.profile["memory"]
+    return Estimate(
+        mode="compiled",
+        target=request.target,
+        outcome=output.outcome,
+        message=output.profile["message"][:600],
+        seconds=time.get("seconds"),
+        low=time.get("low"),
+        high=time.get("high"),
+        launches=1,
+        peak=memory["peak"],
+        limit=memory["limit"],
+        with_cycles=not output.profile["scheduled_only"],
+        samples=samples,
+    )
+
+
+def lowered(request: ProfileRequest, mode: Mode, tell: Tell) -> list[dict[str, Any]]:
+    """The different programs of a recorded step as StableHLO; kept beside the recording."""
+    place = profiler.place_of(request)
+    kept = place / f"parts-{mode}.json.gz"
+    if not kept.is_file():
+        tell("lowering the programs of the step")
+        scratch = Path(tempfile.mkdtemp(prefix="parts-", dir=place.parent))
+        try:
+            (scratch / "step.json").write_bytes(gzip.decompress((place / profiler.STEP).read_bytes()))
+            answer = profiler.run_lowering(request, scratch, mode)
+            kept.write_bytes(gzip.compress(answer.read_bytes(), 3))
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+    return list(json.loads(gzip.decompress(kept.read_bytes())))
+
+
+def _parts(parts: list[dict[str, Any]], request: ProfileRequest, mode: Mode, tell: Tell) -> Estimate:
+    from torchtpu.compiler import Compiled
+    from torchtpu.compiler import Program as Source
+    from torchtpu.compiler_batch import compile_programs
+
+    target = profiler.target_named(request.target)
+    sources = [
+        Source(part["text"], {int(at): result for at, result in part["donated"].items()})
+        for part in parts
+        if "text" in part
+    ]
+    made = iter(
+        compile_programs(
+            sources,
+            target,
+            request.state / "compiled",
+            time_limit=request.compile_timeout,
+            on_progress=lambda said: tell(f"compiling for {target.name}: {said}"),
+        )
+    )
+    found = Estimate(mode=mode, target=target.name, outcome="ok", seconds=0.0, low=0.0, high=0.0)
+    for part in parts:
+        compiled = next(made) if "text" in part else Compiled("failed", part.get("error", ""))
+        _add(found, part, compiled, request)
+    found.with_cycles = not request.quick
+    found.programs.sort(key=lambda program: -program.seconds)
+    if not any(program.outcome == "ok" for program in found.programs):
+        raise UserError(f"No program of the step could be compiled: {found.message}", "", Exit.FAILED)
+    return found
+
+
+def _add(found: Estimate, part: dict[str, Any], compiled: Any, request: ProfileRequest) -> None:
+    from dataclasses import replace
+
+    from torchtpu.lowering.partition import VIEWS
+    from torchtpu.profile import Profiler
+
+    names = [entry["op"] for entry in part["step"]["operators"] if entry["op"] not in VIEWS][:6]
+    row = Program(kind=part["kind"], operators=names, times=part["times"], seconds=0.0, outcome=compiled.outcome)
+    found.launches += part["times"]
+    if compiled.outcome != "ok":
+        found.left_out += part["times"]
+        found.message = found.message or f"{names}: {compiled.message[:300]}"
+    else:
+        text = _CYCLES.sub('"estimated_cycles":"0"', compiled.hlo) if request.quick else compiled.hlo
+        profiled = Profiler(part["step"], replace(compiled, hlo=text), profiler.target_named(request.target)).profile()
+        for name in ("seconds", "low", "high"):
+            setattr(found, name, getattr(found, name) + profiled["time"][name] * part["times"])
+        row.seconds = profiled["time"]["seconds"] * part["times"]
+    found.programs.append(row)
