@@ -16,7 +16,7 @@ from tools.module import Module
 from tools.notebook import Notebook
 from tools.project import Project
 from tools.rules import all_rules
-from tools.rules.base import Match, PythonRule, Rule, TextRule
+from tools.rules.base import Match, PythonRule, Rule, TextRule, fits
 from tools.sieve import Reader, Sight, sieve
 from tools.source import SourceFile, Unreadable, parse
 from tools.tidy import without_orphans
@@ -49,7 +49,7 @@ class Examined:
 
 def reads(path: str, rules: Sequence[Rule]) -> bool:
     """Whether a file of this name may be one that some rule reads; what it begins with decides on scripts."""
-    return is_python(path) or _may_be_script(path) or any(isinstance(r, TextRule) and r.reads(path) for r in rules)
+    return is_python(path) or _may_be_script(path) or fits(path, _patterns(_by_kind(tuple(rules))[1]))
 
 
 def is_python(path: str, data: bytes = b"") -> bool:
@@ -246,7 +246,15 @@ def _reading(rules: tuple[Rule, ...], path: str, data: bytes) -> tuple[Rule, ...
     python, text = _by_kind(rules)
     chosen = python if is_python(path, data) else ()
     script = _may_be_script(path)
+    if not script and not fits(path, _patterns(text)):
+        return chosen
     return chosen + tuple(rule for rule in text if rule.reads(path) or (script and rule.interprets(data)))
+
+
+@lru_cache(maxsize=64)
+def _patterns(rules: tuple[TextRule, ...]) -> tuple[str, ...]:
+    """What names the files of all these rules."""
+    return tuple(pattern for rule in rules for pattern in rule.FILES)
 
 
 @lru_cache(maxsize=64)

@@ -156,8 +156,7 @@ class TextRule(Rule):
     @classmethod
     def reads(cls, path: str) -> bool:
         """Whether the rule is for a file of this name."""
-        names, paths = _patterns(cls)
-        return bool(names.match(path.rpartition("/")[2]) or paths.match(path))
+        return fits(path, cls.FILES)
 
     @classmethod
     def interprets(cls, data: bytes) -> bool:
@@ -177,11 +176,17 @@ class TextRule(Rule):
         """Yields the places found in one file."""
 
 
+def fits(path: str, patterns: tuple[str, ...]) -> bool:
+    """Whether one of the patterns fits a file's name or, where it has a slash, its whole path."""
+    names, paths = _compiled(patterns)
+    return bool(names.match(path.rpartition("/")[2]) or paths.match(path))
+
+
 @cache
-def _patterns(rule: type[TextRule]) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """What fits a file's name, and what fits its whole path, for a text rule."""
-    names = [fnmatch.translate(pattern) for pattern in rule.FILES if "/" not in pattern]
-    paths = [fnmatch.translate(pattern) for pattern in rule.FILES if "/" in pattern]
+def _compiled(patterns: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """What fits a file's name, and what fits its whole path."""
+    names = [fnmatch.translate(pattern) for pattern in patterns if "/" not in pattern]
+    paths = [fnmatch.translate(pattern) for pattern in patterns if "/" in pattern]
     return re.compile("|".join(names) or r"(?!)"), re.compile("|".join(paths) or r"(?!)")
 
 
