@@ -46,6 +46,9 @@ class Figures(BaseModel):
     worst: float | str = Field(default=0.0, description="largest error ratio")
     worst_at: str = ""
     relative: float | str = Field(default=0.0, description="relative error there")
+    by_name: dict[str, float | str] = Field(
+        default={}, description="largest error ratio of each module or parameter, as they were computed"
+    )
 
 
 class CompareOutput(BaseModel):

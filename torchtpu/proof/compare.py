@@ -15,6 +15,8 @@ from torchtpu.proof.ratio import Scale
 from torchtpu.proof.recording import Recording, Snapshot, Step
 
 FORWARD, GRADIENTS, TRAINS = "forward", "gradients", "trains"
+MOST_NAMES = 2000
+"""Modules and parameters whose ratios are told one by one."""
 
 
 @dataclass(frozen=True)
@@ -45,18 +47,25 @@ class Problem:
 
 @dataclass
 class Figures:
-    """What was compared for one stage, and the largest error ratio."""
+    """What was compared for one stage, and the largest error ratio.
+
+    Attributes:
+        by_name: The largest ratio of each module or parameter, in the order in which they were computed.
+    """
 
     compared: int = 0
     identical: int = 0
     worst: float = 0.0
     worst_at: str = ""
     relative: float = 0.0
+    by_name: dict[str, float] = field(default_factory=dict)
 
-    def saw(self, ratio: float, relative: float, what: str) -> None:
-        """Takes in the error of one tensor or number."""
+    def saw(self, ratio: float, relative: float, what: str, name: str = "") -> None:
+        """Takes in the error of one tensor or number, of the module or parameter of that name."""
         self.compared += 1
         self.identical += relative == 0.0
+        if name and (name in self.by_name or len(self.by_name) < MOST_NAMES):
+            self.by_name[name] = max(ratio, self.by_name.get(name, 0.0))
         if ratio > self.worst:
             self.worst, self.worst_at, self.relative = ratio, what, relative
 

@@ -176,7 +176,7 @@ class _Errors:
             key = (call.key, side, path)
             error = Error(math.inf, math.inf, 0.0) if seen is None else self._of(call.step).error(key, seen)
             if figures is not None:
-                figures.saw(error.ratio, error.relative, f"{call.name}, step {call.step}")
+                figures.saw(error.ratio, error.relative, f"{call.name}, step {call.step}", call.name)
             if error.ratio > worst[1].ratio:
                 worst = path, error
         return worst

@@ -82,7 +82,7 @@ def _inner(sides: Sides, figures: Figures) -> Iterator[Problem]:
         if gradient.step not in units:
             units[gradient.step] = _units(sides, gradient.step)
         error = units[gradient.step].error(gradient.key, other.value)
-        figures.saw(error.ratio, error.relative, f"output of {gradient.name}, step {gradient.step}")
+        figures.saw(error.ratio, error.relative, f"output of {gradient.name}, step {gradient.step}", gradient.name)
         if first is None and error.ratio > sides.limit:
             first = _parted(sides, gradient, before, error)
         before = gradient
@@ -128,7 +128,7 @@ def _parameters(sides: Sides, figures: Figures, after_backward: bool) -> Iterato
             if name not in other.gradients or not tensor.is_float:
                 continue
             errors[name] = error = units.error(name, other.gradients[name])
-            figures.saw(error.ratio, error.relative, f"{name}, step {step.number}")
+            figures.saw(error.ratio, error.relative, f"{name}, step {step.number}", name)
         off = [name for name, error in errors.items() if error.ratio > sides.limit]
         if off:
             # What is done to gradients after backward is done to most of them.

@@ -263,7 +263,7 @@ def _apart(
         if not tensor.is_float or name not in seen:
             continue
         error = units.error(name, seen[name])
-        figures.saw(error.ratio, error.relative, f"{what} {name} after step {shot.count}")
+        figures.saw(error.ratio, error.relative, f"{what} {name} after step {shot.count}", name)
         if error.ratio > sides.limit and (worst is None or error.ratio > (worst.ratio or 0.0)):
             said = f"{what} {name} is off after step {shot.count}: {told(error)}"
             place = sides.place(name.rpartition(".")[0])
