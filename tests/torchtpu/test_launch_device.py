@@ -104,3 +104,12 @@ def test_two_ranks_in_the_sandbox(tmp_path: Path) -> None:
     result = run(tmp_path, source, argv=argv, device="simulated", sandbox="auto", max_steps=3, time_limit=240)
     assert result.outcome is Outcome.STOPPED_AT_STEPS, result.output_tail
     assert (result.steps, result.device_steps) == (3, 3)
+
+
+def test_a_program_may_import_the_backend_before_torch(tmp_path: Path) -> None:
+    source = "import torch_tpu\nimport torch\nprint((torch.ones(2, device='tpu') * 3).sum().item())\n"
+    result = run(tmp_path, source, device="simulated", sandbox="auto")
+    assert result.outcome is Outcome.COMPLETED, result.explain()
+    assert result.device is not None
+    assert result.device.kind == "simulated"
+    assert "6.0" in result.output_tail

@@ -60,12 +60,24 @@ class _AfterImport:
 _finder = _AfterImport()
 
 
-def after_import(name: str, callback: Callback) -> None:
-    """Calls ``callback(module)`` once, when ``name`` has been imported or now if it already is."""
+def after_import(name: str, callback: Callback, *, begun: bool = False) -> None:
+    """Calls ``callback(module)`` once, when ``name`` has been imported or now if it already is.
+
+    Args:
+        name: A module.
+        callback: What to call.
+        begun: Its import, watched by `watch`, has begun and is not at its end.
+    """
     module = sys.modules.get(name)
-    if module is not None:
+    if module is not None and not begun:
         _call(callback, module)
         return
-    _finder.callbacks.setdefault(name, []).append(callback)
+    watch(name)
+    _finder.callbacks[name].append(callback)
+
+
+def watch(name: str) -> None:
+    """Looks out for the import of a module, so that callbacks can come while it goes on."""
+    _finder.callbacks.setdefault(name, [])
     if _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)

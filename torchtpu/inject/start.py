@@ -48,6 +48,15 @@ def _traced(what: str) -> None:
 
 def _after_torch(torch: ModuleType) -> None:
     _guard("oracle", lambda: proof.alias(torch))
+    backend = sys.modules.get("torch_tpu")
+    if backend and getattr(backend.__spec__, "_initializing", False):
+        # A program that imports torch_tpu first imports torch in the middle of it; the device comes up at its end.
+        imports.after_import("torch_tpu", lambda _: _with_torch(torch), begun=True)
+    else:
+        _with_torch(torch)
+
+
+def _with_torch(torch: ModuleType) -> None:
     if processes.role() != processes.PROGRAM:
         return
     _guard("recorder", lambda: proof.record(torch))
@@ -80,3 +89,4 @@ def begin() -> None:
     _guard("loaded", loaded.install)
     processes.when_program(_became_program)
     imports.after_import("torch", _after_torch)
+    imports.watch("torch_tpu")
