@@ -14,6 +14,7 @@ from tools.commands import Command, parse
 from tools.run import RunOutput
 
 Verdict = Literal["pass", "fail", "not applicable"]
+Runs = dict[tuple[str, running.Where], RunOutput]
 
 
 class Outcome(NamedTuple):
@@ -37,6 +38,8 @@ class Case:
         tree: The migrated tree; only read.
         place: Folder for copies and logs.
         limits: Interpreter and time.
+        originals: Runs of the original so far, by command and by what it computed on; candidates on the same task
+            share them.
     """
 
     task: Task
@@ -44,7 +47,8 @@ class Case:
     tree: Path
     place: Path
     limits: Limits
-    _runs: dict[tuple[str, str, running.Where], RunOutput] = field(default_factory=dict)
+    originals: Runs = field(default_factory=dict)
+    _runs: Runs = field(default_factory=dict)
 
     def entries(self) -> list[Command]:
         """The task's entries."""
@@ -52,7 +56,7 @@ class Case:
 
     def migrated(self, command: Command, where: running.Where) -> RunOutput:
         """A run of the migrated tree, made once."""
-        return self._run("migrated", self.tree, command, where)
+        return self._run("migrated", self._runs, command, where)
 
     def before(self, command: Command, where: running.Where) -> RunOutput:
         """A run of the original, made once.
@@ -60,17 +64,18 @@ class Case:
         Raises:
             Broken: It does not end well.
         """
-        output = self._run("original", self.original, command, where)
+        output = self._run("original", self.originals, command, where)
         if not running.completed(output):
             raise Broken(f"the original with {where}: {output.explanation}")
         return output
 
-    def _run(self, side: str, tree: Path, command: Command, where: running.Where) -> RunOutput:
-        key = (side, command.text, where)
-        if key not in self._runs:
-            place = self.place / f"{side}-{where.replace(' ', '-')}-{len(self._runs)}"
-            self._runs[key] = running.run(command, tree, place, where, self.limits)
-        return self._runs[key]
+    def _run(self, side: str, runs: Runs, command: Command, where: running.Where) -> RunOutput:
+        key = (command.text, where)
+        if key not in runs:
+            place = self.place / f"{side}-{where.replace(' ', '-')}-{len(runs)}"
+            tree = self.original if side == "original" else self.tree
+            runs[key] = running.run(command, tree, place, where, self.limits)
+        return runs[key]
 
 
 def ended_badly(output: RunOutput) -> Outcome | None:

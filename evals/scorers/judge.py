@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from evals.candidates.answer import Answer, Limits
 from evals.scorers import cpu, cuda, device, hidden, numbers, own_tests
-from evals.scorers.case import Broken, Case, Outcome
+from evals.scorers.case import Broken, Case, Outcome, Runs
 from evals.task import Task
 
 CHECKS: dict[str, Callable[[Case], Outcome]] = {
@@ -62,7 +62,9 @@ class Score(BaseModel):
         return bool(self.checks) and all(self.checks[check][0] != "fail" for check in TRUE_WHEN[stage])
 
 
-def judge(task: Task, name: str, answer: Answer, original: Path, place: Path, limits: Limits) -> Score:
+def judge(
+    task: Task, name: str, answer: Answer, original: Path, place: Path, limits: Limits, originals: Runs
+) -> Score:
     """Check an answer.
 
     Args:
@@ -72,6 +74,7 @@ def judge(task: Task, name: str, answer: Answer, original: Path, place: Path, li
         original: Checkout of the task.
         place: Folder for the runs.
         limits: Interpreter and time of the runs.
+        originals: Runs of the original that other candidates needed; those that this one needs are put in.
     """
     score = Score(
         task=task.name, candidate=name, digest=task.digest(), difficulty=task.difficulty, kind="no answer",
@@ -79,7 +82,7 @@ def judge(task: Task, name: str, answer: Answer, original: Path, place: Path, li
     )  # fmt: skip
     if answer.tree is None:
         return score
-    case = Case(task, original, answer.tree, place, limits)
+    case = Case(task, original, answer.tree, place, limits, originals)
     try:
         score.checks = {check: tuple(function(case)) for check, function in CHECKS.items()}
     except Broken as broken:

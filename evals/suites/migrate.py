@@ -14,6 +14,7 @@ from evals import results
 from evals import task as tasks
 from evals.candidates import candidates
 from evals.candidates.answer import Answer, Limits
+from evals.scorers.case import Runs
 from evals.scorers.judge import Score, judge
 from evals.suites.log import Log
 from tools.errors import UserError
@@ -48,8 +49,9 @@ def run(
     todo = [pair for pair in wanted if pair not in known]
     if len(todo) < len(wanted):
         tell(f"{len(wanted) - len(todo)} of {len(wanted)} are in {log.path} already")
+    originals: dict[str, Runs] = {name: {} for name, _ in todo}
     with ThreadPoolExecutor(jobs) as pool:
-        running = {pool.submit(one, pair, place, limits): pair for pair in todo}
+        running = {pool.submit(one, pair, place, limits, originals[pair[0]]): pair for pair in todo}
         for future in as_completed(running):
             score = future.result()
             score.date, score.revision, score.versions = results.today(), revision, found
@@ -62,7 +64,7 @@ def run(
 _AGAIN = "infrastructure error"
 
 
-def one(pair: Pair, place: Path, limits: Limits) -> Score:
+def one(pair: Pair, place: Path, limits: Limits, originals: Runs) -> Score:
     """Score one candidate on one task; a fault of the harness is a kind of result, and no verdict."""
     task, name = tasks.load(pair[0]), pair[1]
     folder = place / f"{task.name}-{name}"
@@ -73,10 +75,10 @@ def one(pair: Pair, place: Path, limits: Limits) -> Score:
         original = task.checkout(folder / "original")
         answer = candidates()[name].migrate(task, task.checkout(folder / task.name), folder, limits)
         seconds = time.monotonic() - start
-        score = judge(task, name, answer, original, folder / "checks", limits)
+        score = judge(task, name, answer, original, folder / "checks", limits, originals)
     except (OSError, subprocess.SubprocessError, UserError) as error:
         seconds = time.monotonic() - start
-        score = judge(task, name, Answer(tree=None), folder, folder, limits)
+        score = judge(task, name, Answer(tree=None), folder, folder, limits, originals)
         score.kind, score.why = _AGAIN, f"{type(error).__name__}: {error}"
     score.seconds = round(seconds, 1)
     return score
