@@ -64,6 +64,12 @@ def obey(chat: Chat, line: str) -> ToolResult:
         return ToolResult(ok=False, text=f"{error.message} {error.remedy}".strip())
 
 
+def remember(chat: Chat, line: str, result: ToolResult) -> None:
+    """Write a command and its result into the conversation; what is only about the conversation is no part of it."""
+    if line.split()[0] not in ("/help", "/export", "/report"):
+        chat.note(line, result.text, result.evidence)
+
+
 def _use(chat: Chat, tool: Tool, arguments: object) -> ToolResult:
     """A tool, used by the person: what they type is approved, but not against their own read-only."""
     value = arguments if not isinstance(arguments, dict) else tool.input.model_validate(arguments)

@@ -17,7 +17,6 @@ from tools.errors import Exit, UserError
 if TYPE_CHECKING:
     from agents.chat import Chat
     from agents.debug import Desk
-    from agents.llm.client import Model
     from agents.llm.settings import ModelSettings
     from agents.progress import Progress
     from agents.runs import RunFolder
@@ -177,31 +176,17 @@ def _talk(
 
 
 def _desk(folder: RunFolder, mode: Mode, chosen: ModelSettings | None, replay: Path | None, progress: Progress) -> Desk:
-    from agents import sessions
-    from agents.debug import Desk
-    from agents.llm.client import Client
-    from agents.llm.trajectory import Replay, Trajectory, read
+    from agents.desks import furnished
 
     def say(text: str) -> None:
         progress.close()
         sys.stdout.write(text)
         sys.stdout.flush()
 
-    bench = sessions.bench_of(folder, progress)
-    desk = Desk(bench=bench, mode=mode, on_text=say)
+    desk = furnished(folder, mode, chosen, replay, progress)
+    desk.on_text = say
     desk.on_call = lambda call: say(f"\n-> {call.name} {_short(call.arguments)}\n")
     desk.on_result = lambda text: say(_first_lines(text))
-    model: Model | None = None
-    if replay is not None:
-        record = read(replay)
-        model = Replay(record)
-        desk.trajectory = Trajectory(folder.path / "replayed.json", record.model, bench.state.origin.name, bench.tip())
-    elif chosen is not None:
-        model = Client(chosen, note=progress.note)
-        desk.budget, desk.context = chosen.budget, chosen.context
-        path = folder.path / "trajectory.json"
-        desk.trajectory = Trajectory(path, chosen.model, bench.state.origin.name, bench.tip())
-    desk.model = model
     return desk
 
 
@@ -259,7 +244,7 @@ def _lines(talk: Chat, terminal: Terminal, progress: Progress) -> Exit | None:
 
 
 def _line(talk: Chat, line: str | None, progress: Progress) -> None:
-    from agents.commands import obey
+    from agents.commands import obey, remember
 
     if line is None or not line.lstrip().startswith("/"):
         talk.turn(line)
@@ -268,5 +253,4 @@ def _line(talk: Chat, line: str | None, progress: Progress) -> None:
     result = obey(talk, line.strip())
     progress.close()
     echo(result.text)
-    if line.split()[0] not in ("/help", "/export", "/report"):
-        talk.note(line.strip(), result.text, result.evidence)
+    remember(talk, line.strip(), result)
