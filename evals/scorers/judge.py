@@ -62,9 +62,7 @@ class Score(BaseModel):
         return bool(self.checks) and all(self.checks[check][0] != "fail" for check in TRUE_WHEN[stage])
 
 
-def judge(
-    task: Task, name: str, answer: Answer, original: Path, place: Path, limits: Limits, originals: Runs
-) -> Score:
+def judge(task: Task, name: str, answer: Answer, original: Path, place: Path, limits: Limits, originals: Runs) -> Score:
     """Check an answer.
 
     Args:
