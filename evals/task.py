@@ -45,6 +45,8 @@ class Checks(BaseModel):
     Attributes:
         steps: Optimizer steps that each entry takes on the device; 0 where it does not train.
         numbers: Fewest numbers (losses, accuracies) that each entry prints about what it computed.
+        draws: The programs draw random numbers on the device, which differ from the CPU's with the same seed; numbers
+            are then those of a further run whose draws are made on the CPU and copied.
         tolerance: Largest difference of a printed number from the original's, as a share of its size.
         cpu_entry: Command by which the original runs on the CPU without CUDA; empty where it cannot.
     """
@@ -53,6 +55,7 @@ class Checks(BaseModel):
 
     steps: int = 1
     numbers: int = 2
+    draws: bool = False
     tolerance: float = 0.02
     cpu_entry: str = ""
 

@@ -11,7 +11,7 @@ def check(case: Case) -> Outcome:
     if not checks.numbers:
         return Outcome("not applicable", "its programs print no numbers")
     for command in case.entries():
-        found = case.migrated(command, "device")
+        found = case.migrated(command, "device with draws of the CPU" if checks.draws else "device")
         wanted = case.before(command, "imitated CUDA")
         if bad := ended_badly(found):
             return bad

@@ -12,8 +12,12 @@ from tools import run as runner
 from tools.commands import Command, parse
 from torchtpu.proof.spec import Proof
 
-Where = Literal["device", "cpu", "imitated CUDA"]
+Where = Literal["device", "device with draws of the CPU", "cpu", "imitated CUDA"]
 _COMPLETED = "completed"
+_PROOFS: dict[Where, Proof] = {
+    "imitated CUDA": Proof(oracle=True, draws=True),
+    "device with draws of the CPU": Proof(draws=True),
+}
 
 
 def run(command: Command, tree: Path, place: Path, where: Where, limits: Limits) -> runner.RunOutput:
@@ -28,11 +32,10 @@ def run(command: Command, tree: Path, place: Path, where: Where, limits: Limits)
     """
     shutil.rmtree(place, ignore_errors=True)
     copy = Path(shutil.copytree(tree, place / "work", symlinks=True, ignore=shutil.ignore_patterns(".git")))
-    imitated = where == "imitated CUDA"
     return runner.run(
         runner.RunRequest(
-            command=command, cwd=copy, device="auto" if where == "device" else "cpu", python=limits.python,
-            timeout=limits.timeout, log=place / "log", proof=Proof(oracle=True, draws=True) if imitated else None,
+            command=command, cwd=copy, device="auto" if where.startswith("device") else "cpu", python=limits.python,
+            timeout=limits.timeout, log=place / "log", proof=_PROOFS.get(where),
         )
     )  # fmt: skip
 
