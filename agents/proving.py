@@ -36,6 +36,7 @@ class Trees(BaseModel):
         scope: Folder inside the trees that commands run in.
         paths: Folders of the trees put on PYTHONPATH.
         on_device: False where the program is known not to run on the device.
+        reuse: Folder of an earlier comparison with the same original, whose runs of it are taken.
     """
 
     original: Path
@@ -54,6 +55,7 @@ class Trees(BaseModel):
     memory: int | None = None
     sandbox: bool = True
     on_device: bool = True
+    reuse: Path | None = None
 
 
 def verdict(stage: str, state: State, context: Context) -> Verdict:
@@ -162,6 +164,7 @@ def _request(trees: Trees, command: commands.Command, copies: dict[str, Path], f
         memory=trees.memory,
         sandbox=trees.sandbox,
         on_device=trees.on_device,
+        reuse=trees.reuse,
     )
 
 

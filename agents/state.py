@@ -17,6 +17,19 @@ from tools.git import Checkout, Commit
 STAGES = ("parses", "clean", "runs", "forward", "gradients", "trains", "preserves", "fits", "fast")
 
 
+class TuneOptions(BaseModel):
+    """What `tune` is asked for besides what it shares with `migrate`."""
+
+    model_config = ConfigDict(frozen=True)
+
+    budget: float | None = Field(default=None, description="seconds after which nothing new is tried")
+    max_trials: int | None = None
+    quick: bool = Field(default=False, description="stop the compiler before it generates code: no cycles")
+    verify_entry: str | None = Field(default=None, description="a smaller command for the comparison, else the entry")
+    only: list[str] = Field(default=[], description="transformations to try, all if empty")
+    keep_batch: bool = Field(default=False, description="do not try other batches")
+
+
 class Request(BaseModel):
     """What the user asked for; fixed when the run starts."""
 
@@ -46,6 +59,7 @@ class Request(BaseModel):
     target: str | None = Field(default=None, description="TPU slice that a step is profiled for")
     model: str | None = Field(default=None, description="language model for what rules leave")
     replay: str | None = Field(default=None, description="trajectory file whose model is played again")
+    tune: TuneOptions | None = Field(default=None, description="the run tunes after it migrates")
 
 
 class Source(BaseModel):
@@ -252,7 +266,7 @@ class State(BaseModel):
     @property
     def branch(self) -> str:
         """Name of the migration branch."""
-        return self.request.branch or f"torchtpu/migrate-{self.run_id}"
+        return self.request.branch or f"torchtpu/{'tune' if self.request.tune else 'migrate'}-{self.run_id}"
 
     @property
     def origin(self) -> Source:
@@ -267,7 +281,7 @@ class State(BaseModel):
 
 
 MODELS: tuple[type, ...] = (
-    Request, Source, Entry, Settings, Assessment, PlanItem, Plan, RunRecord, Owner, Diagnosis,
+    TuneOptions, Request, Source, Entry, Settings, Assessment, PlanItem, Plan, RunRecord, Owner, Diagnosis,
     Result, Verdict, Figures, Problem, Assistance, Delivery, Checkout, Commit,
 )  # fmt: skip
 """Everything that may appear in a checkpoint."""

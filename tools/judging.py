@@ -151,6 +151,15 @@ class _Comparisons:
         return self.facts.compared(["low"], "migrated-low", "low", False, None)
 
 
+def float32_problems(facts: Facts) -> list[Problem] | None:
+    """What differs on the device where both compute in float32; None where that was not compared."""
+    run = facts.runs.get("device")
+    if run is None or not run.ended_well or not facts.comparable:
+        return None
+    found = _Comparisons(facts).float32
+    return found.problems if any(figures.compared for figures in found.figures.values()) else None
+
+
 def judge(facts: Facts) -> dict[str, StageVerdict]:
     """The verdicts of all four stages."""
     obstacle = facts.obstacle()

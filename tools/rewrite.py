@@ -99,27 +99,57 @@ def _is_text(node: ast.Constant | ast.JoinedStr) -> bool:
     return isinstance(node, ast.JoinedStr) or isinstance(node.value, str | bytes)
 
 
+def nest(module: Module, run: Sequence[ast.stmt], head: str) -> list[Edit]:
+    """Edits that put neighbouring statements, alone on their lines, under a line such as ``with lock:``."""
+    first = module.source.starts[run[0].lineno - 1]
+    margin = module.source.text[first : module.span(run[0])[0]]
+    edits = _indent(module, run)
+    return [Edit(first, first, f"{margin}{head}{module.source.newline}{edits[0].replacement}"), *edits[1:]]
+
+
+def _indent(module: Module, run: Sequence[ast.stmt]) -> list[Edit]:
+    source, step = module.source, _unit(module, run[0])
+    lines = range(run[0].lineno, (run[-1].end_lineno or run[-1].lineno) + 1)
+    return [Edit(source.starts[n - 1], source.starts[n - 1], step) for n in lines if source.line(n).strip()]
+
+
+def choose_by_test(module: Module, statement: ast.stmt, arms: Sequence[tuple[str, str]]) -> Fix:
+    """A fix that puts a statement, alone on its lines, under a test, and others under further tests after it.
+
+    Args:
+        module: the file.
+        statement: what stays, under the first test.
+        arms: pairs of a line such as ``if a:``, ``elif b:`` or ``else:``, and the statement under it; the first pair's
+            statement is not looked at.
+    """
+    step, margin = _unit(module, statement), _margin(module.source, statement.lineno)
+    newline = module.source.newline
+    below = "".join(f"{newline}{margin}{head}{newline}{margin}{step}{text}" for head, text in arms[1:])
+    return Fix((*nest(module, [statement], arms[0][0]), _after(module, statement, below)))
+
+
+def add_branch(module: Module, holder: ast.If, head: str, text: str) -> Edit:
+    """An edit that puts a line such as ``elif a:`` and a statement after the body of an ``if`` that has no other."""
+    newline, margin = module.source.newline, _margin(module.source, holder.lineno)
+    inner = _margin(module.source, holder.body[-1].lineno)
+    return _after(module, holder.body[-1], f"{newline}{margin}{head}{newline}{inner}{text}")
+
+
+def _after(module: Module, statement: ast.stmt, text: str) -> Edit:
+    """An edit that puts lines after those of a statement, behind what is written there as a comment."""
+    last = statement.end_lineno or statement.lineno
+    end = module.source.starts[last - 1] + len(module.source.line(last).rstrip("\r\n"))
+    return Edit(end, end, text)
+
+
 def _guard_run(module: Module, run: Sequence[ast.stmt], before: ast.stmt | None, test: str) -> Fix:
-    source = module.source
-    first = source.starts[run[0].lineno - 1]
-    margin = source.text[first : module.span(run[0])[0]]
-    edits = []
     joins = (
         isinstance(before, ast.If)
         and not before.orelse
         and module.text(before.test) == test
         and before.lineno != before.body[0].lineno
     )
-    if not joins:
-        edits.append(Edit(first, first, f"{margin}if {test}:{source.newline}"))
-    step = _unit(module, run[0])
-    for line in range(run[0].lineno, (run[-1].end_lineno or run[-1].lineno) + 1):
-        if source.line(line).strip():
-            edits.append(Edit(source.starts[line - 1], source.starts[line - 1], step))
-    # The `if` line and the first line's indent start at one place: one edit keeps their order.
-    if not joins:
-        edits[0:2] = [Edit(first, first, edits[0].replacement + step)]
-    return Fix(tuple(edits))
+    return Fix(tuple(_indent(module, run) if joins else nest(module, run, f"if {test}:")))
 
 
 def _unit(module: Module, statement: ast.stmt) -> str:

@@ -29,6 +29,8 @@ Start here:
 
     torchtpu-agent migrate ./repo --entry "python train.py" a branch, a run on the device, a report
 
+    torchtpu-agent tune ./repo --entry "..." --target v6e-1  what makes its step faster on a TPU
+
     torchtpu-agent verify ./repo ./migrated -e "python train.py"   do both compute the same?
 
     torchtpu-agent run -- python train.py                   run any script on the device
@@ -44,7 +46,7 @@ cannot do it (no device, a package is missing); 4 interrupted or waiting for you
 """
 
 _COMMANDS = (
-    *("migrate", "verify", "run", "trace", "diagnose", "chat", "mcp", "scan", "profile", "targets", "doctor"),
+    *("migrate", "tune", "verify", "run", "trace", "diagnose", "chat", "mcp", "scan", "profile", "targets", "doctor"),
     *("knowledge", "rules", "runs", "eval"),
 )
 """In the order of the help page; each is a module with a function of its name, or with an `app` of several."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 import sys
 from datetime import datetime
 from pathlib import Path
@@ -11,19 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agents import interrupts
 from agents.cli import options
-from agents.cli.common import (
-    commas,
-    complain_of_fault,
-    console,
-    full_disk,
-    guarded,
-    interpreter,
-    is_full_disk,
-    sized,
-)
-from agents.cli.output import OutputError, echo, print_json
+from agents.cli.common import commas, console, guarded, interpreter, sized
+from agents.cli.holding import hold
+from agents.cli.output import echo, print_json
 from tools.errors import Exit, UserError
 
 if TYPE_CHECKING:
@@ -86,8 +76,12 @@ def migrate(
 
     if (source is None) == (resume is None):
         raise UserError("Give a repository, or --resume with the id of a run.", "See: torchtpu-agent migrate --help")
+
+    def work(context: Context) -> Exit:
+        return _to_the_end(context, json_output, yes)
+
     if resume is not None:
-        return _work(runs.find(resume), json_output, verbose, yes, resumed=True)
+        return hold(runs.find(resume), work, as_json=json_output, verbose=verbose, yes=yes, resumed=True)
     request = Request(
         source=absolute(source or ""),
         created=datetime.now().astimezone().isoformat(timespec="seconds"),
@@ -104,7 +98,7 @@ def migrate(
         unsafe_fixes=unsafe_fixes,
         select=commas(select),
         ignore=commas(ignore),
-        out=_new_file(out),
+        out=new_file(out),
         branch=branch,
         dry_run=dry_run,
         approve=approve,
@@ -114,7 +108,8 @@ def migrate(
         model=None if replay else _model_name(model, source or ""),
         replay=str(replay.absolute()) if replay else None,
     )
-    return _work(runs.create(request, without_password(request.source)), json_output, verbose, yes, resumed=False)
+    folder = runs.create(request, without_password(request.source))
+    return hold(folder, work, as_json=json_output, verbose=verbose, yes=yes, resumed=False)
 
 
 def _target(name: str | None) -> str | None:
@@ -155,7 +150,12 @@ def _no_text(path: bytes) -> UserError:
     return UserError(f"The path {shown} is not UTF-8 text.", "Rename the folder, or reach it by a link.")
 
 
-def _new_file(path: Path | None) -> str | None:
+def new_file(path: Path | None) -> str | None:
+    """The path of a file that is not there yet.
+
+    Raises:
+        UserError: It is, or its folder is not.
+    """
     if path is None:
         return None
     path = path.expanduser().absolute()
@@ -164,80 +164,6 @@ def _new_file(path: Path | None) -> str | None:
     if not path.parent.is_dir():
         raise UserError(f"There is no folder {path.parent} for --out.")
     return str(path)
-
-
-def _work(folder: RunFolder, as_json: bool, verbose: bool, yes: bool, resumed: bool) -> Exit:
-    try:
-        with folder.lock():
-            return _hold(folder, as_json, verbose, yes, resumed)
-    except (KeyboardInterrupt, typer.Abort) as error:
-        interrupts.closing()
-        # A run that nobody holds and that has not ended counts as interrupted, whatever its card says.
-        raise _interrupted(folder) from error
-
-
-def _hold(folder: RunFolder, as_json: bool, verbose: bool, yes: bool, resumed: bool) -> Exit:
-    from agents.context import Context
-    from agents.helper import helper_of
-    from agents.progress import OnConsole, Silent
-    from agents.runs import is_damaged
-
-    progress = Silent() if as_json else OnConsole(console(), verbose)
-    helper = helper_of(folder.request, progress)
-    context = Context(folder=folder, progress=progress, verbose=verbose, assume_yes=yes, model=helper)
-    try:
-        if folder.card.status == "finished":
-            return _tell_again(folder, context, as_json)
-        if resumed:
-            progress.done("resume", f"run {folder.id} of {folder.card.source}")
-        folder.update(status="running")
-        return _to_the_end(context, as_json, yes)
-    except (KeyboardInterrupt, typer.Abort) as error:
-        interrupts.closing()
-        folder.update(status="interrupted")
-        raise _interrupted(folder) from error
-    except OutputError as error:
-        raise _unheard(folder, error) from error
-    except UserError:
-        folder.update(status="failed")
-        _forget_if_nothing_was_done(folder)
-        raise
-    except Exception as error:  # whatever it is, the run's status and its traceback are kept
-        if is_full_disk(error):
-            # No room for a new status either; a run that says it is running and that nobody holds was interrupted.
-            raise UserError(*full_disk(_how_to_resume(folder)), Exit.ENVIRONMENT) from error
-        if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
-            raise is_damaged(folder) from error
-        folder.update(status="failed", exit_code=int(Exit.INTERNAL))
-        complain_of_fault(error, folder.trace, as_json)
-        return Exit.INTERNAL
-    finally:
-        progress.close()
-
-
-def _interrupted(folder: RunFolder) -> UserError:
-    return UserError("Interrupted.", _how_to_resume(folder), Exit.INTERRUPTED)
-
-
-def _unheard(folder: RunFolder, error: OutputError) -> UserError:
-    """What to say where the output cannot be written: the work goes on from where it stopped, or is done."""
-    if folder.card.status == "finished":
-        return UserError(error.message, f"The migration is done; its report is {folder.report}", error.exit_code)
-    if folder.card.status == "running":
-        folder.update(status="interrupted")
-    return UserError(error.message, _how_to_resume(folder), error.exit_code)
-
-
-def _how_to_resume(folder: RunFolder) -> str:
-    return f"Go on with: torchtpu-agent migrate --resume {folder.id}"
-
-
-def _forget_if_nothing_was_done(folder: RunFolder) -> None:
-    """A run that ended while it looked at its input has nothing that anybody would want to keep."""
-    from agents.runs import remove_tree
-
-    if not folder.findings.exists():
-        remove_tree(folder.path)
 
 
 def _to_the_end(context: Context, as_json: bool, yes: bool) -> Exit:
@@ -285,11 +211,3 @@ def _end(folder: RunFolder, state: State, as_json: bool) -> Exit:
     if as_json:
         echo(folder.report_json.read_text(encoding="utf-8"))
     return exit_code(state.verdicts)
-
-
-def _tell_again(folder: RunFolder, context: Context, as_json: bool) -> Exit:
-    card = folder.card
-    if as_json:
-        echo(folder.report_json.read_text(encoding="utf-8"))
-    context.progress.done("report", f"run {folder.id} is finished: {folder.report}")
-    return Exit(card.exit_code or 0)

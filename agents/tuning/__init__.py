@@ -1,0 +1,1 @@
+"""The steps of the tune graph, one a file."""

@@ -1,0 +1,135 @@
+"""Tries the next transformation: estimates it, verifies it, and keeps it as a commit or takes it back."""
+
+from __future__ import annotations
+
+import json
+import time
+
+from langgraph.runtime import Runtime
+
+from agents.context import Context
+from agents.tuning import program, text
+from agents.tuning.check import check
+from agents.tuning.message import message
+from agents.tuning.state import Trial, TuneState, speedup
+from tools import git
+from tools.errors import UserError
+from tools.estimate import Estimate
+from tools.transforms import every
+from tools.transforms.base import Advice, Proposal, Subject, Transform
+
+# Less than that is no reason to change a program, whatever an estimate says.
+WORTH = 1.01
+
+
+def trial(state: TuneState, runtime: Runtime[Context]) -> dict[str, object]:
+    """Try one transformation."""
+    context = runtime.context
+    name, *rest = state.queue
+    transform = next(one for one in every() if name == one.ID)
+    git.start_branch(context.folder.tree, state.branch, _tip(state))
+    began = time.monotonic()
+    context.progress.working("try", transform.TITLE)
+    subject = _subject(state, context)
+    proposal = transform.propose(subject)
+    made = _empty(state, transform, proposal)
+    updates: dict[str, object] = {"queue": rest}
+    if isinstance(proposal, Proposal):
+        made, updates = _tried(state, context, transform, proposal, made, updates, rest)
+    made = made.model_copy(update={"seconds": round(time.monotonic() - began, 1)})
+    _log(context, made)
+    context.progress.done("try", text.line(made))
+    return {**updates, "trials": [*state.trials, made]}
+
+
+def _tip(state: TuneState) -> str:
+    return state.commits[-1].sha if state.commits else state.origin.base
+
+
+def _subject(state: TuneState, context: Context) -> Subject:
+    with program.copied(state, context, state.command) as request:
+        step = program.recorded(request)
+    fits = None if state.best is None else state.best.outcome != "out-of-memory"
+    return Subject(context.root(state), state.command, step, fits)
+
+
+def _empty(state: TuneState, transform: Transform, proposal: Proposal | Advice | None) -> Trial:
+    verdict, reason = "dropped", ""
+    if proposal is None:
+        verdict, reason = "not applicable", "the program gives no occasion"
+    elif isinstance(proposal, Advice):
+        verdict, reason = "advice", proposal.reason
+    return Trial(
+        number=len(state.trials) + 1,
+        transform=transform.ID,
+        title=proposal.title if isinstance(proposal, Proposal) else transform.TITLE,
+        changes=transform.CHANGES,
+        verdict=verdict,  # type: ignore[arg-type]
+        reason=reason,
+        command=(proposal.command if isinstance(proposal, Proposal) else None) or state.command,
+    )
+
+
+def _tried(
+    state: TuneState,
+    context: Context,
+    transform: Transform,
+    proposal: Proposal,
+    made: Trial,
+    updates: dict[str, object],
+    rest: list[str],
+) -> tuple[Trial, dict[str, object]]:
+    tree, root = context.folder.tree, context.root(state)
+    for path, data in proposal.files.items():
+        (root / path).write_bytes(data)
+    try:
+        with program.copied(state, context, made.command) as request:
+            after = program.estimated(request, context)
+    except UserError as error:
+        git.start_branch(tree, state.branch, _tip(state))
+        return made.model_copy(update={"before": state.best, "reason": error.message[:400]}), updates
+    made = made.model_copy(update={"before": state.best, "after": after})
+    reason = _no_gain(state.best, after)
+    if not reason:
+        checked = check(state, context, made.number, made.command, transform.CHANGES)
+        made = made.model_copy(update={"verified": checked.said})
+        reason = "" if checked.passed else f"not verified: {checked.reason}"[:600]
+    if reason:
+        git.start_branch(tree, state.branch, _tip(state))
+        return made.model_copy(update={"reason": reason}), updates
+    kept = made.model_copy(update={"verdict": "kept"})
+    updates |= {"best": after, "command": made.command, "queue": [transform.ID, *rest] if proposal.again else rest}
+    if proposal.files:
+        commit = _commit(state, context, kept, proposal)
+        kept = kept.model_copy(update={"commit": commit.sha})
+        updates["commits"] = [*state.commits, commit]
+    return kept, updates
+
+
+def _no_gain(before: Estimate | None, after: Estimate) -> str:
+    """Why the estimate is no reason to keep the change; empty where it is one."""
+    if after.outcome != "ok" or after.seconds is None:
+        return f"{after.outcome}: {' '.join(after.message.split())[:300]}"
+    if before is not None and before.outcome == "out-of-memory":
+        return ""
+    gain = speedup(before, after)
+    if gain is None:
+        return "the estimates cannot be compared"
+    if before is not None and after.left_out > before.left_out:
+        return f"{after.left_out - before.left_out} of its programs could not be compiled and are not in the time"
+    return "" if gain >= WORTH else f"no gain: {gain:.3f} times"
+
+
+def _commit(state: TuneState, context: Context, kept: Trial, proposal: Proposal) -> git.Commit:
+    scope = f"{state.origin.scope}/" if state.origin.scope else ""
+    files = sorted(f"{scope}{name}" for name in proposal.files)
+    sha = git.commit_files(context.folder.tree, files, message(kept, proposal, state), state.request.created)
+    return git.Commit(sha=sha, rule=kept.transform, title=kept.title, files=files, findings=1)
+
+
+def _log(context: Context, made: Trial) -> None:
+    """One line of JSON for each trial, in the order they were made; a resumed trial replaces what it had begun."""
+    path = context.folder.path / "trials.jsonl"
+    known = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    kept = [line for line in known if json.loads(line)["number"] < made.number]
+    path.write_text("\n".join([*kept, made.model_dump_json()]) + "\n", encoding="utf-8")

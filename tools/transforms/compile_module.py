@@ -1,0 +1,103 @@
+"""Gives the model to torch.compile where the device is neither CPU nor CUDA."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from tools.calls import on_cpu_or_cuda
+from tools.edits import Edit
+from tools.module import Module
+from tools.rewrite import alone
+from tools.training_loops import steps
+from tools.transforms.base import Advice, Proposal, Subject, Transform
+
+_OFF = re.compile(r"(?P<name>--?[\w-]*compile[\w-]*(?:=|\s+))(?P<value>False|false|no|off|0)(?=\s|$)")
+_ON = {"False": "True", "false": "true", "no": "yes", "off": "on", "0": "1"}
+
+
+class CompileModule(Transform):
+    """Without torch.compile TorchTPU launches one program for every operator.
+
+    With it the forward pass of the model is one program and the backward pass another, and what lies between two
+    operators need not go through memory. A switch of the program's own is used where it has one; else
+    ``model.compile()`` is put behind the construction of the optimizer, which leaves the names of parameters as they are.
+    """
+
+    ID = "compile-module"
+    TITLE = "the model in torch.compile"
+    ORDER = 10
+
+    def propose(self, subject: Subject) -> Proposal | Advice | None:
+        """See `Transform`."""
+        if any(entry.get("region") is not None for entry in subject.step["operators"]):
+            return None
+        off = _OFF.search(subject.command)
+        if off is not None:
+            command = f"{subject.command[: off.start('value')]}{_ON[off['value']]}{subject.command[off.end('value') :]}"
+            return Proposal("run the program with its own switch for torch.compile", command=command)
+        for path, module in subject.on_path():
+            edits = list(_at_switch(module))
+            if edits:
+                title = "compile the model wherever the device is neither CPU nor CUDA"
+                return Proposal(title, subject.edited(path, edits), note=_NOTE)
+        for path, module in subject.on_path():
+            edits = _inserted(module)
+            if edits:
+                return Proposal("compile the model off the CPU and CUDA", subject.edited(path, edits), note=_NOTE)
+        return Advice("no training loop was found whose optimizer takes the parameters of one named model")
+
+
+_NOTE = "On the CPU and on CUDA nothing changes. Every new shape of an input is compiled anew."
+
+
+def _at_switch(module: Module) -> Iterator[Edit]:
+    """The conditions of calls of torch.compile, widened."""
+    for call in module.calls("torch.compile"):
+        child: ast.AST = call
+        for holder in module.ancestors(call):
+            if isinstance(holder, ast.IfExp | ast.If):
+                inside = holder.body if isinstance(holder.body, list) else [holder.body]
+                if child in inside and isinstance(holder.test, ast.Name | ast.Attribute):
+                    test, edits = on_cpu_or_cuda(module, holder)
+                    place = module.span(holder.test)[1]
+                    yield Edit(place, place, f" or {test.replace(' in ', ' not in ')}")
+                    yield from edits
+                break
+            child = holder
+
+
+def _inserted(module: Module) -> list[Edit]:
+    """``model.compile()`` behind the optimizer that takes the model's parameters, in a file that trains."""
+    if not any(True for _ in steps(module)):
+        return []
+    for statement in module.nodes(ast.Assign):
+        model = _optimized(module, statement)
+        if model is not None and alone(module, statement):
+            test, edits = on_cpu_or_cuda(module, statement)
+            source = module.source
+            start = source.starts[statement.lineno - 1]
+            margin = source.text[start : module.span(statement)[0]]
+            end = source.starts[statement.end_lineno or 0]
+            newline = source.newline
+            test = test.replace(" in ", " not in ")
+            text = f"{margin}if {test}:{newline}{margin}{source.indent}{model}.compile(){newline}"
+            return [Edit(end, end, text), *edits]
+    return []
+
+
+def _optimized(module: Module, statement: ast.Assign) -> str | None:
+    """The model's name in ``optimizer = torch.optim.SGD(model.parameters(), ...)`` and its like."""
+    call = statement.value
+    if not isinstance(call, ast.Call) or not (module.qualify(call.func) or "").startswith("torch.optim."):
+        return None
+    names = {
+        node.func.value.id
+        for node in ast.walk(call)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("parameters", "named_parameters")
+        and isinstance(node.func.value, ast.Name)
+    }
+    return names.pop() if len(names) == 1 else None
