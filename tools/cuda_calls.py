@@ -16,6 +16,8 @@ from tools.rewrite import (
     AVAILABLE,
     CUDA_AVAILABLE,
     accelerator_test,
+    alone,
+    choose_by_test,
     cuda_test,
     guard,
     import_edits,
@@ -154,6 +156,22 @@ def guarded(
     for statement, fix in fixes.items():
         together.setdefault(fix, []).extend(inner.get(statement, ()))
     return bare | {s: imported(module, (*fix.edits, *together[fix], *needed), test) for s, fix in fixes.items()}
+
+
+def by_release(module: Module, statement: ast.Expr, twin: str) -> Fix | None:
+    """A fix that keeps a call on CUDA as it is, and has ``twin`` on other accelerators.
+
+    None where the statement does not have its lines to itself.
+    """
+    if not alone(module, statement):
+        return None
+    test, edits = accelerator_test(module, statement)
+    if on_accelerator_path(module, statement):
+        other, edits = "else:", []
+    else:
+        other = f"elif {test}:"
+    fix = choose_by_test(module, statement, [(f"if {cuda_test(module)}:", ""), (other, twin)])
+    return imported(module, (*fix.edits, *edits), CUDA_AVAILABLE)
 
 
 def device_argument(call: ast.Call) -> ast.expr | None:

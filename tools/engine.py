@@ -14,7 +14,7 @@ from tools.edits import Edit, Fix, apply, choose
 from tools.findings import Finding, Grade, Replacement, Skipped
 from tools.module import Module
 from tools.notebook import Notebook
-from tools.project import Project
+from tools.project import Project, is_test
 from tools.rules import all_rules
 from tools.rules.base import Match, PythonRule, Rule, TextRule, fits
 from tools.sieve import Reader, Sight, sieve
@@ -245,10 +245,17 @@ def _edited(path: str, seen: Examined, fixes: set[Fix]) -> bytes:
 def _reading(rules: tuple[Rule, ...], path: str, data: bytes) -> tuple[Rule, ...]:
     python, text = _by_kind(rules)
     chosen = python if is_python(path, data) else ()
+    if chosen and is_test(path):
+        chosen = _for_tests(chosen)
     script = _may_be_script(path)
     if not script and not fits(path, _patterns(text)):
         return chosen
     return chosen + tuple(rule for rule in text if rule.reads(path) or (script and rule.interprets(data)))
+
+
+@lru_cache(maxsize=64)
+def _for_tests(rules: tuple[PythonRule, ...]) -> tuple[PythonRule, ...]:
+    return tuple(rule for rule in rules if rule.TESTS)
 
 
 @lru_cache(maxsize=64)

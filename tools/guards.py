@@ -7,6 +7,7 @@ import re
 
 from tools.absence import stands_in
 from tools.module import Module, around, fact, string
+from tools.project import is_test
 
 _LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 _EXITS = frozenset({"sys.exit", "exit", "quit", "os._exit"})
@@ -51,7 +52,8 @@ _NAMED = re.compile(
 )
 _CUDA_FUNCTION = re.compile(
     r"(?i)cuda|_*(with|only|requires?|is|has|num|test)_?cuda(?![a-z])\w*|test_\w+_cuda|_*cuda_(device_)?(count|devices|version)|\w*nvidia\w*|get_torch_cuda_\w+|check_tensorrt"
-    r"|_*is_(volta|turing|ampere|ada|hopper|blackwell)\w*"
+    r"|_*is_(volta|turing|ampere|ada|hopper|blackwell)\w*|(least|most)_used_cuda_\w+|_*get_(max_)?cuda_memory\w*"
+    r"|_*(check|require|assert|ensure|validate)_\w*cuda(_\w+)?"
 )
 _CONSTANT = re.compile(r"_?(IS|ON)_(CUDA|ROCM|HIP)(_[A-Z]+)?|(bf16|fp16|fp8)_cuda")
 _OTHER_CLASS = re.compile(r"XLA|Cuda\w*(Generator|Graph|Kernel|R[Nn][Gg])")
@@ -81,7 +83,10 @@ def _is_prefix_test(call: ast.Call) -> bool:
 def _is_comparison(module: Module, test: ast.Compare) -> bool:
     left, operator, right = test.left, test.ops[0], test.comparators[0]
     if isinstance(operator, ast.Eq):
-        return any((string(side) or "").startswith("cuda") or _is_member(module, side) for side in (left, right))
+        return any(
+            (string(side) or "").startswith("cuda") or _is_member(module, side) or is_type_of_cuda(module, side)
+            for side in (left, right)
+        )
     if isinstance(operator, ast.In):
         return string(left) == "cuda"
     if isinstance(operator, ast.Gt | ast.GtE | ast.NotEq):
@@ -89,6 +94,14 @@ def _is_comparison(module: Module, test: ast.Compare) -> bool:
     if isinstance(operator, ast.IsNot):
         return module.qualify(left) == "torch.version.cuda"
     return False
+
+
+def is_type_of_cuda(module: Module, node: ast.AST) -> bool:
+    """Whether an expression is ``torch.device("cuda").type``, a long way to write ``"cuda"``."""
+    call = node.value if isinstance(node, ast.Attribute) and node.attr == "type" else None
+    if not isinstance(call, ast.Call) or len(call.args) != 1 or module.qualify(call.func) != "torch.device":
+        return False
+    return string(call.args[0]) == "cuda"
 
 
 def _is_member(module: Module, side: ast.expr) -> bool:
@@ -164,9 +177,11 @@ def on_cuda_path(module: Module, node: ast.AST) -> bool:
 def _under_cuda(module: Module, parent: ast.AST, child: ast.AST) -> bool:
     if _guards(module, parent, child) or _after_exit(module, parent, child) or _named_for_cuda(parent):
         return True
-    return isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and _skipped_without_cuda(
-        module, parent
-    )
+    if isinstance(parent, ast.Try) and child in parent.body:
+        return any(_binds_extension(statement) for statement in parent.body)
+    if not isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return False
+    return _skipped_without_cuda(module, parent) or parent.name in _helpers_of_skipped(module)
 
 
 CUDA_LIBRARIES = frozenset({"tensorrt", "tensorrt_llm", "torch_tensorrt", "pycuda", "megatron", "transformer_engine"})
@@ -179,6 +194,8 @@ _FOR_LIBRARY = re.compile(r"^_cuda_|(^|_)(trt|tensorrt|bnb|bitsandbytes|transfor
 def _with_cuda_library(module: Module, node: ast.AST) -> bool:
     """Whether the function or class around it, or the whole file, is written around a library for CUDA."""
     if _FOR_LIBRARY.search(module.source.relative.rpartition("/")[2]):
+        return True
+    if _calls_extension(module, node):
         return True
     homes = _library_homes(module)
     return bool(homes) and (module.tree in homes or any(parent in homes for parent in module.ancestors(node)))
@@ -197,6 +214,82 @@ def _library_homes(module: Module) -> frozenset[ast.AST]:
             if not any(isinstance(parent, ast.Try) for parent in module.ancestors(statement)):
                 homes.add(module.function(statement) or module.tree)
     return frozenset(homes)
+
+
+def _binds_extension(statement: ast.stmt) -> bool:
+    """Whether a statement imports a compiled extension that is named for CUDA, such as ``fused_adam_cuda``."""
+    return isinstance(statement, ast.Import | ast.ImportFrom) and any(
+        _EXTENSION.search(alias.name) for alias in statement.names
+    )
+
+
+_EXTENSION = re.compile(r"[a-z0-9]_cuda$")
+
+
+@fact
+def _extensions(module: Module) -> frozenset[str]:
+    """Names of such extensions: imported, or loaded by a builder."""
+    imports: list[ast.Import | ast.ImportFrom] = [*module.nodes(ast.Import), *module.nodes(ast.ImportFrom)]
+    found = {a.asname or a.name.rpartition(".")[2] for s in imports if _binds_extension(s) for a in s.names}
+    for statement in module.nodes(ast.Assign):
+        value, target = statement.value, statement.targets[0]
+        if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "load":
+            if isinstance(target, ast.Name) and _EXTENSION.search(target.id):
+                found.add(target.id)
+    return frozenset(found)
+
+
+def _calls_extension(module: Module, node: ast.AST) -> bool:
+    """Whether the function around a node calls a compiled extension that is named for CUDA."""
+    names = _extensions(module)
+    function = module.function(node) if names else None
+    if function is None:
+        return False
+    key = (_calls_extension, function)
+    if key not in module.facts:
+        module.facts[key] = re.search(rf"\b({'|'.join(sorted(names))})\.\w+", module.text(function)) is not None
+    return module.facts[key]  # type: ignore[return-value]
+
+
+@fact
+def _helpers_of_skipped(module: Module) -> frozenset[str]:
+    """Functions of a test file that only tests which are skipped without CUDA use."""
+    if not is_test(module.source.relative) or not _SKIP.search(module.source.text):
+        return frozenset()
+    blocks = _top_blocks(module.source.text)
+    named = {match.group(1): block for block in blocks if (match := _DEF.search(block))}
+    skipped = {
+        n
+        for n, b in named.items()
+        if (m := _DECORATED_SKIP.search(b.partition("\ndef ")[0])) and _GPU.search(m.group())
+    }
+    for _ in range(2):
+        for name in named.keys() - skipped:
+            used = [b for b in blocks if b is not named[name] and re.search(rf"\b{name}\b", b)]
+            if used and not name.startswith("test") and all(any(b is named[n] for n in skipped) for b in used):
+                skipped.add(name)
+    return frozenset(skipped)
+
+
+_DEF = re.compile(r"^(?:async )?(?:def|class) (\w+)", re.MULTILINE)
+_DECORATED_SKIP = re.compile(r"^@[^\n]*(?i:skip_?(?:if|unless)|require)[\s\S]*", re.MULTILINE)
+_GPU = re.compile(r"(?i)cuda|gpu")
+
+
+def _top_blocks(text: str) -> list[str]:
+    """The statements of a module as text, each definition with its decorators."""
+    blocks: list[str] = []
+    for line in text.splitlines(keepends=True):
+        continues = (
+            not line.strip()
+            or line[0] in " \t)]}#"
+            or (blocks and blocks[-1].startswith("@") and not _DEF.search(blocks[-1]))
+        )
+        if blocks and continues:
+            blocks[-1] += line
+        else:
+            blocks.append(line)
+    return blocks
 
 
 def _named_for_cuda(holder: ast.AST) -> bool:
@@ -229,7 +322,7 @@ def only_cpu_or_cuda(test: ast.expr, outcome: bool = True) -> bool:
 def _guards(module: Module, parent: ast.AST, child: ast.AST) -> bool:
     if isinstance(parent, ast.If):
         if child in parent.body:
-            return _keeps(module, parent.test)
+            return _keeps(module, parent.test) or _for_vendor(module, parent)
         return child in parent.orelse and _not_elsewhere(module, parent.test)
     if isinstance(parent, ast.IfExp):
         if child is parent.body:
@@ -246,6 +339,23 @@ def _guards(module: Module, parent: ast.AST, child: ast.AST) -> bool:
         check = is_cuda_test if isinstance(parent.op, ast.And) else is_no_cuda_test
         return any(check(module, value) for value in before)
     return False
+
+
+_COLLECTIVES = re.compile(r"\b(hccl|cncl|mccl|xccl)\b", re.IGNORECASE)
+
+
+def _for_vendor(module: Module, branch: ast.If) -> bool:
+    """Whether it is the branch for NCCL among those of other vendors' libraries, or for CUDA in a helper of tests."""
+    test = branch.test
+    if isinstance(test, ast.Name):
+        return test.id == "cuda" and is_test(module.source.relative)
+    if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Eq):
+        return False
+    sides = (test.left, test.comparators[0])
+    if not any(string(s) in ("nccl", "smddp") or (dotted(s) or "").endswith(".NCCL") for s in sides):
+        return False
+    function = module.function(branch)
+    return function is not None and _COLLECTIVES.search(module.text(function)) is not None
 
 
 def _counts_cuda(module: Module, over: ast.expr) -> bool:

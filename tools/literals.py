@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from tools.attempts import decides_by_failure
-from tools.guards import dotted
+from tools.guards import dotted, is_type_of_cuda
 from tools.module import Module, fact, string
 
 DEVICE_WORD = re.compile(r"(?i)(^|_|\b)(device|devices|dev)(_?str|_?name|_?type|_?id)?($|_|\b)")
@@ -91,6 +91,8 @@ def _is_meant(module: Module, node: ast.expr) -> bool:
                 return any(string(other) == "cuda" for other in parent.args)
         if isinstance(parent, ast.stmt):
             return False
+        if is_type_of_cuda(module, parent) and isinstance(module.parent(parent), ast.Compare):
+            return True
         child = parent
     return False
 

@@ -127,6 +127,8 @@ class PythonRule(Rule):
             in ``optimizer``, ``*optim*`` is), for which a file is searched once for all rules; ``cuda`` alone then
             wakes a rule where ``cuda`` or ``is_cuda`` is an identifier, and counts in longer ones too (``use_cuda``)
             for the lines.
+        TESTS: whether findings in tests count. Not where the advice is about speed on a TPU, or about programs that
+            train: what a unit test computes with is small, and on the device its author chose.
         SCOPE: what ``check`` looks at besides imports: the outermost function around a line with one of the TRIGGERS
             (for a line outside functions, all statements of its class or of the module that are in no function), the
             whole class, or the whole file.
@@ -134,6 +136,7 @@ class PythonRule(Rule):
 
     PATTERN: ClassVar[str] = ""
     WHOLE_WORDS: ClassVar[bool] = False
+    TESTS: ClassVar[bool] = True
     SCOPE: ClassVar[Scope] = Scope.FUNCTION
 
     @abstractmethod

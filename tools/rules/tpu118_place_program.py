@@ -38,6 +38,7 @@ class PlaceProgram(PythonRule):
     FAMILY = "A"
     MESSAGE = "this program trains without naming a device, so it stays on the CPU"
     WHOLE_WORDS = True
+    TESTS = False
     TRIGGERS = (".parameters()",)
     REQUIRES = ("optim",)
     SCOPE = Scope.FILE

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from tools.cuda_calls import (
+    by_release,
     calls,
     device_argument,
     editable,
@@ -21,7 +22,7 @@ from tools.edits import Edit, Fix
 from tools.guards import dotted, is_cuda_test, on_cuda_path
 from tools.module import Module, string
 from tools.older import is_for_older
-from tools.rewrite import AVAILABLE, accelerator_test, spell
+from tools.rewrite import AVAILABLE, accelerator_test, add_branch, alone, spell
 from tools.rules.base import Invalid, Match, PythonRule
 
 _WAIT = "torch.accelerator.synchronize"
@@ -73,8 +74,21 @@ class SynchronizeAccelerator(PythonRule):
         ),
         Invalid(
             "import torch\ntorch.cuda.synchronize(device=local_rank)\n",
-            "import torch\nif torch.accelerator.is_available():\n"
-            "    torch.cuda.synchronize(device=local_rank) if torch.cuda.is_available() else torch.accelerator.synchronize()\n",
+            "import torch\nif torch.cuda.is_available():\n    torch.cuda.synchronize(device=local_rank)\n"
+            "elif torch.accelerator.is_available():\n    torch.accelerator.synchronize()\n",
+        ),
+        Invalid(
+            "import torch\nif torch.cuda.is_available():\n    torch.cuda.synchronize(rank)  # all\nf()\n",
+            "import torch\nif torch.cuda.is_available():\n    torch.cuda.synchronize(rank)  # all\n"
+            "elif torch.accelerator.is_available():\n    torch.accelerator.synchronize()\nf()\n",
+        ),
+        Invalid(
+            "import torch\nHAS = hasattr(torch, 'accelerator')\n\ndef wait():\n    torch.cuda.synchronize()\n",
+            "import torch\n\nDEVICE_TYPE = (\n    torch.accelerator.current_accelerator().type\n"
+            '    if hasattr(torch, "accelerator") and torch.accelerator.is_available()\n'
+            '    else ("cuda" if torch.cuda.is_available() else "cpu")\n)\n'
+            "HAS = hasattr(torch, 'accelerator')\n\ndef wait():\n    if torch.cuda.is_available():\n"
+            '        torch.cuda.synchronize()\n    elif DEVICE_TYPE != "cpu":\n        torch.accelerator.synchronize()\n',
         ),
         Invalid(
             "import torch\nwait = lambda: torch.cuda.synchronize()\n",
@@ -98,23 +112,47 @@ class SynchronizeAccelerator(PythonRule):
         for whole, call in found:
             if (statement := statement_of(module, whole)) is not None:
                 inner[statement] = [_waiting(module, whole, call)]
-        fixes = guarded(module, inner, AVAILABLE, inner)
+        own = self._by_release(module, found)
+        inner = {s: edits for s, edits in inner.items() if s not in own}
+        fixes = guarded(module, inner, AVAILABLE, inner) | own
         for whole, call in found:
             statement = statement_of(module, whole)
             fix = fixes[statement] if statement else self._expression(module, whole, call)
             yield Match(*module.span(whole), fix=fix)
 
+    def _by_release(self, module: Module, found: list[tuple[ast.Call, ast.Call]]) -> dict[ast.stmt, Fix]:
+        """Fixes of statements that keep CUDA's call beside the other, by statement."""
+        fixes: dict[ast.stmt, Fix] = {}
+        for whole, call in found:
+            if (statement := statement_of(module, whole)) is not None and not _is_portable(module, call):
+                if (fix := by_release(module, statement, f"{spell(module, _WAIT)}()")) is not None:
+                    fixes[statement] = fix
+        return fixes
+
     def _expression(self, module: Module, whole: ast.Call, call: ast.Call) -> Fix:
-        if not is_portable(device_argument(call)) or is_for_older(module):
+        if not _is_portable(module, call):
             return elsewhere(module, whole, "None")
         text = f"({_wait(module, call)} if {spell(module, AVAILABLE)}() else None)"
         return imported(module, [module.replace(whole, text)], AVAILABLE, _WAIT)
+
+    def _besides(self, module: Module, test: ast.If, waits: list[ast.Call | None]) -> Iterator[Match]:
+        """A second branch beside one that waits for CUDA in a way of CUDA's own, or of older releases."""
+        last = test.body[-1]
+        new, needed = _any_accelerator(module, test.test)
+        if new is None or len(waits) != 1 or waits[0] is None or not alone(module, last):
+            return
+        text = f"{spell(module, _WAIT)}()"
+        edits = [add_branch(module, test, f"elif {new}:", text), *needed]
+        yield Match(*module.span(waits[0]), fix=imported(module, edits, AVAILABLE))
 
     def _guarded(self, module: Module) -> Iterator[Match]:
         for test in module.nodes(ast.If):
             if test.orelse or not is_cuda_test(module, test.test) or on_cuda_path(module, test):
                 continue
             waits = [_waits(module, statement) for statement in test.body]
+            if any(call and not _is_portable(module, call) for call in waits):
+                yield from self._besides(module, test, waits)
+                continue
             new, needed = _any_accelerator(module, test.test)
             if new is None or not all(waits):
                 continue
@@ -152,10 +190,15 @@ def _wait(module: Module, call: ast.Call) -> str:
 
 
 def _waiting(module: Module, whole: ast.Call, call: ast.Call) -> Edit:
-    if is_portable(device_argument(call)) and not is_for_older(module):
+    if _is_portable(module, call):
         return module.replace(whole, _wait(module, call))
     test = f"{spell(module, 'torch.cuda.is_available')}()"
     return module.replace(whole, f"{module.text(whole)} if {test} else {spell(module, _WAIT)}()")
+
+
+def _is_portable(module: Module, call: ast.Call) -> bool:
+    """Whether ``torch.accelerator`` takes the call's place on every device and in every release that is allowed."""
+    return is_portable(device_argument(call)) and not is_for_older(module)
 
 
 def _any_accelerator(module: Module, test: ast.expr) -> tuple[str | None, list[Edit]]:
@@ -166,6 +209,7 @@ def _any_accelerator(module: Module, test: ast.expr) -> tuple[str | None, list[E
                 quote = module.text(literal)[-1]
                 kind = _kind(module, test, other)
                 return (f"{kind} not in ({quote}cpu{quote}, {quote}meta{quote})" if kind else None), []
+        return None, []
     if isinstance(test, ast.Call | ast.Compare) or dotted(test):
         return accelerator_test(module, test)
     return None, []

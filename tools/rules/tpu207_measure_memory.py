@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from tools.cuda_api import handled_by
 from tools.cuda_calls import (
+    by_release,
     calls,
     device_argument,
     elsewhere,
@@ -102,8 +103,10 @@ class MeasureMemory(PythonRule):
             statement = statement_of(module, call)
             if statement is not None and is_portable(device_argument(call)) and name != "mem_get_info":
                 inner[statement] = [module.replace(call, _reset(module, call, name))]
+        own = {s: _besides(module, call, name) for call, name in found if (s := statement_of(module, call)) in inner}
         again = _repeated(module, inner)
-        fixes = guarded(module, [s for s in inner if s not in again], AVAILABLE, inner) | again
+        fixes = guarded(module, [s for s in inner if s not in again], AVAILABLE, inner)
+        fixes |= {s: fix for s, fix in own.items() if fix is not None and s is not None} | again
         for call, name in found:
             fix = fixes.get(module.statement(call))
             if fix is None and name == "mem_get_info":
@@ -144,6 +147,14 @@ def _reset(module: Module, call: ast.Call, name: str) -> str:
     if not is_for_older(module, _MEASURES):
         return twin
     return f"{module.text(call)} if {cuda_test(module)} else {twin}"
+
+
+def _besides(module: Module, call: ast.Call, name: str) -> Fix | None:
+    """A reset in older releases, which has CUDA's call beside the other."""
+    statement = statement_of(module, call)
+    if statement is None or not is_for_older(module, _MEASURES):
+        return None
+    return by_release(module, statement, _twin(module, call, name))
 
 
 def _twin(module: Module, call: ast.Call, name: str) -> str:

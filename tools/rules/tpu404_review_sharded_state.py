@@ -32,6 +32,7 @@ class ReviewShardedState(PythonRule):
     FAMILY = "D"
     GRADE = Grade.ADVICE
     MESSAGE = "a sharded state dict asks for CUDA when it is resumed on a rank without a shard"
+    TESTS = False
     TRIGGERS = ("SHARDED_STATE_DICT", "LOCAL_STATE_DICT")
     COVERS = ("D17", "D18")
     VALID = (

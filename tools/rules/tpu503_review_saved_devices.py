@@ -29,6 +29,7 @@ class ReviewSavedDevices(PythonRule):
     GRADE = Grade.ADVICE
     MESSAGE = "tensors are saved with the device they are on, which another machine may not have"
     WHOLE_WORDS = True
+    TESTS = False
     TRIGGERS = ("save(",)
     COVERS = ("E4", "E5")
     VALID = (

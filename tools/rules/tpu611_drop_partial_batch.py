@@ -10,7 +10,6 @@ from tools.calls import argument, spread
 from tools.findings import Grade
 from tools.guards import on_cuda_path
 from tools.module import Module, keyword, string
-from tools.project import is_test
 from tools.rules.base import Invalid, Match, PythonRule
 
 _TESTS = re.compile(r"(?i)(^|_|\b)(test|val|valid|validation|eval|predict)(_|\b|$)")
@@ -31,6 +30,7 @@ class DropPartialBatch(PythonRule):
     GRADE = Grade.ADVICE
     MESSAGE = "the last, smaller batch of an epoch is one more shape to compile for"
     WHOLE_WORDS = True
+    TESTS = False
     TRIGGERS = ("DataLoader(",)
     COVERS = ("G6",)
     VALID = (
@@ -56,7 +56,7 @@ class DropPartialBatch(PythonRule):
             size, shuffled = argument(call, "batch_size", 1), argument(call, "shuffle", 2)
             kept = argument(call, "drop_last", 8) is None
             single = size is None or (isinstance(size, ast.Constant) and size.value in (1, None))
-            if single or not kept or spread(call) or on_cuda_path(module, call) or is_test(module.source.relative):
+            if single or not kept or spread(call) or on_cuda_path(module, call):
                 continue
             if _counts_all(module, call):
                 continue

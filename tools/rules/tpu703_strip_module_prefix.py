@@ -26,6 +26,7 @@ class StripModulePrefix(PythonRule):
     GRADE = Grade.ADVICE
     MESSAGE = "a checkpoint written under DataParallel on CUDA has names with the prefix module. and does not load here"
     WHOLE_WORDS = True
+    TESTS = False
     TRIGGERS = ("DataParallel", "load_state_dict")
     REQUIRES = ("DataParallel", "load_state_dict")
     COVERS = ("P1",)

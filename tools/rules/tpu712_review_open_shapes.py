@@ -9,7 +9,6 @@ from tools.calls import spread
 from tools.findings import Grade
 from tools.guards import on_cuda_path
 from tools.module import Module, keyword
-from tools.project import is_test
 from tools.rules.base import Invalid, Match, PythonRule, Valid
 
 
@@ -28,6 +27,7 @@ class ReviewOpenShapes(PythonRule):
     GRADE = Grade.ADVICE
     MESSAGE = "a second input shape makes this compilation dynamic, which is experimental on a TPU"
     WHOLE_WORDS = True
+    TESTS = False
     TRIGGERS = ("torch.compile",)
     COVERS = ("Q1", "Q5")
     VALID = (
@@ -48,7 +48,7 @@ class ReviewOpenShapes(PythonRule):
             parent = module.parent(use)
             call = parent if isinstance(parent, ast.Call) and parent.func is use else None
             decorates = isinstance(parent, ast.FunctionDef | ast.ClassDef) and use in parent.decorator_list
-            if on_cuda_path(module, use) or (call is None and not decorates) or is_test(module.source.relative):
+            if on_cuda_path(module, use) or (call is None and not decorates):
                 continue
             if call is None or not (spread(call) or keyword(call, "dynamic")):
                 yield Match(*module.span(call or use), note=note)

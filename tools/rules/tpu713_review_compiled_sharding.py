@@ -31,6 +31,7 @@ class ReviewCompiledSharding(PythonRule):
     FAMILY = "Q"
     GRADE = Grade.ADVICE
     MESSAGE = "this file compiles and shards; on a TPU try each alone first"
+    TESTS = False
     TRIGGERS = ("FSDP(", "FullyShardedDataParallel(", "fully_shard(")
     REQUIRES = ("torch.compile", "fsdp")
     COVERS = ("Q4",)

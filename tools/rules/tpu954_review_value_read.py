@@ -30,6 +30,7 @@ class ReviewValueRead(PythonRule):
     FAMILY = "J"
     GRADE = Grade.ADVICE
     MESSAGE = "this waits for the device in every step"
+    TESTS = False
     TRIGGERS = (".backward(",)
     PATTERN = r"\.item\(\)|isnan\(|isfinite\(|isinf\(|\bfloat\(loss"
     COVERS = ("J8",)

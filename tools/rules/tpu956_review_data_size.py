@@ -41,6 +41,7 @@ class ReviewDataSize(PythonRule):
     FAMILY = "J"
     GRADE = Grade.ADVICE
     MESSAGE = "the size of the result depends on the data; a TPU waits for it and compiles for each size"
+    TESTS = False
     TRIGGERS = ("nonzero(", "unique(", "unique_consecutive(", "argwhere(", "masked_select(", "bincount(")
     REQUIRES = ("torch",)
     PATTERN = r"def (forward|step|update|compute|training_step|validation_step|__call__|compute_loss)\("

@@ -26,6 +26,7 @@ class KeepRateInTensor(PythonRule):
     FAMILY = "J"
     GRADE = Grade.ADVICE
     MESSAGE = "the learning rate is a constant of this compiled step; each new value compiles it again"
+    TESTS = False
     TRIGGERS = ("torch.compile", ".step(")
     REQUIRES = ("torch.compile", ".step(")
     COVERS = ("J13",)

@@ -34,6 +34,7 @@ class ReviewComplex(PythonRule):
     FAMILY = "K"
     GRADE = Grade.ADVICE
     MESSAGE = "complex numbers are emulated on a TPU, and not all of their operators exist"
+    TESTS = False
     TRIGGERS = ("view_as_complex(", "torch.polar(", "torch.complex(")
     COVERS = ("K2", "K3", "K5")
     VALID = (

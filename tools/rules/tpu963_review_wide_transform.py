@@ -27,6 +27,7 @@ class ReviewWideTransform(PythonRule):
     FAMILY = "K"
     GRADE = Grade.ADVICE
     MESSAGE = "a transform of float64 values is complex128, which a TPU does not have"
+    TESTS = False
     TRIGGERS = ("fft.",)
     REQUIRES = ("torch",)
     PATTERN = r"\.double\(\)|float64|torch\.double|complex128"

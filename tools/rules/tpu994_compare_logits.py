@@ -29,6 +29,7 @@ class CompareLogits(PythonRule):
     FAMILY = "O"
     GRADE = Grade.UNSAFE
     MESSAGE = "low precision makes probabilities equal that are not; compare the logits"
+    TESTS = False
     TRIGGERS = ("softmax(",)
     PATTERN = r"softmax\([^\n]*\)\.argmax\(|argmax\([^\n]*softmax\("
     COVERS = ("O5",)
