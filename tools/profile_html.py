@@ -33,8 +33,8 @@ def page(profile: Profile, title: str) -> str:
         f"<pre>{html.escape(text(profile))}</pre>",
     ]
     if profile["time"]:
-        parts += ["<h2>Time by source line</h2>", _lines(profile), "<h2>Roofline</h2>", _roofline(profile)]
-    parts += ["<h2>Memory over the schedule</h2>", _memory(profile)]
+        parts += ["<h2>Time by source line</h2>", _lines(profile), "<h2>Roofline</h2>", roofline(profile)]
+    parts += ["<h2>Memory over the schedule</h2>", memory_plot(profile)]
     parts += ["<h2>Instructions</h2>", _instructions(profile)] if profile["operators"] else []
     body = "\n".join(parts)
     return (
@@ -70,7 +70,8 @@ def _scale(value: float, low: float, high: float, length: float) -> float:
     return (math.log10(value) - low) / (high - low) * length
 
 
-def _roofline(profile: Profile) -> str:
+def roofline(profile: Profile) -> str:
+    """The roofline of a profile that has times, as SVG; a page may hold it by itself."""
     time = profile["time"]
     rows = [row for row in profile["operators"] if row["flops"] and row["bytes"] and row["seconds"]]
     if not rows:
@@ -104,7 +105,8 @@ def _mark(row: dict[str, Any], low_x: float, high_x: float, low_y: float, high_y
     return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{colour}" fill-opacity=".6"><title>{label}</title></circle>'
 
 
-def _memory(profile: Profile) -> str:
+def memory_plot(profile: Profile) -> str:
+    """Memory over the schedule, as SVG."""
     memory = profile["memory"]
     line = memory["timeline"]
     if not line:

@@ -77,7 +77,9 @@ def chat(
         _list(json_output)
         return None
     if export is not None:
-        _export(export)
+        from agents.exporting import exported
+
+        echo(exported(export), nl=False)
         return None
     if resume is not None and source is not None:
         raise UserError("--resume goes on with a session's own repository.", "Leave the repository out.")
@@ -136,19 +138,6 @@ def _list(as_json: bool) -> None:
         echo(f"{card.name:<20}  {card.created}  {card.model or 'no model':<20}  {card.source}")
     if not cards:
         echo("There are no sessions.", err=True)
-
-
-def _export(name: str) -> None:
-    from agents import debug, sessions
-    from agents.chat import Chat
-    from agents.progress import Silent
-    from agents.transcript import markdown
-
-    folder = sessions.folder_of(name)
-    sessions.card(folder)
-    desk = debug.Desk(sessions.bench_of(folder, Silent()), Mode.READ_ONLY)
-    with debug.opened(desk) as graph:
-        echo(markdown(Chat(graph, desk, lambda _question: False)), nl=False)
 
 
 def _talk(

@@ -5,11 +5,14 @@ from __future__ import annotations
 from pydantic import BaseModel, Field
 
 from agents.nodes.run import prepare, request_for
+from agents.runs import write_whole
 from agents.toolkit.base import Effect, Tool, ToolResult, shortened
 from agents.toolkit.bench import Bench
 from agents.toolkit.run_program import entry_for
 from tools.trace import TraceOutput, sections, trace
 
+TRACE = "trace.json"
+"""Where a session keeps its newest trace."""
 _ROWS = 8
 
 
@@ -25,6 +28,7 @@ def trace_program(arguments: Input, bench: Bench) -> ToolResult:
     prepare(bench.state, bench.context)
     bench.context.progress.working("trace", entry.command)
     output = trace(request_for(entry.command, "trace", bench.state, bench.context))
+    write_whole(bench.context.folder.path / TRACE, output.model_dump_json())
     text = shortened("\n".join([f"{entry.command}: {output.explanation}", *_tables(output)]))
     data = {"outcome": output.outcome, "processes": len(output.processes), "fallbacks": len(output.fallbacks)}
     return ToolResult(text=text, data=data, evidence=True, ok=output.ended_well)
