@@ -22,13 +22,24 @@ class Attempt(BaseModel):
     seconds: float | None = None
 
 
+def batch_in(command: str) -> tuple[int, Callable[[int], str]] | None:
+    """The batch that a command names, and what writes the command with another; None where it names none."""
+    match = _BATCH.search(command)
+    if match is None:
+        return None
+    before, after = command[: match.start("size")], command[match.end("size") :]
+    return int(match["size"]), lambda size: f"{before}{size}{after}"
+
+
 def smaller_batches(command: str) -> Iterator[str]:
     """The command with the number of its batch option halved, again and again down to one."""
-    match = _BATCH.search(command)
-    size = int(match["size"]) if match else 0
-    while match is not None and size > 1:
+    found = batch_in(command)
+    if found is None:
+        return
+    size, rewritten = found
+    while size > 1:
         size //= 2
-        yield f"{command[: match.start('size')]}{size}{command[match.end('size') :]}"
+        yield rewritten(size)
 
 
 def make_fit(command: str, profiled: Callable[[str], ProfileOutput]) -> list[Attempt]:

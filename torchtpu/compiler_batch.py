@@ -1,4 +1,4 @@
-"""Compiles many small programs for a TPU that is not there, in few children; the results share the cache of single ones."""
+"""Compiles many small programs for a TPU that is not there, in few children; the cache is that of single ones."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 
 from langgraph.runtime import Runtime
@@ -20,6 +21,8 @@ from tools.transforms.base import Advice, Proposal, Subject, Transform
 
 # Less than that is no reason to change a program, whatever an estimate says.
 WORTH = 1.01
+_NEED = re.compile(r"memory required for[^(]*\(([\d.]+)([KMGT])\)")
+_UNITS = {"K": 2.0**-20, "M": 2.0**-10, "G": 1.0, "T": 2.0**10}
 
 
 def trial(state: TuneState, runtime: Runtime[Context]) -> dict[str, object]:
@@ -108,16 +111,23 @@ def _tried(
 
 def _no_gain(before: Estimate | None, after: Estimate) -> str:
     """Why the estimate is no reason to keep the change; empty where it is one."""
+    if before is not None and before.outcome == "out-of-memory":
+        if after.outcome == "ok" or _need(after) < 0.99 * _need(before):
+            return ""
     if after.outcome != "ok" or after.seconds is None:
         return f"{after.outcome}: {' '.join(after.message.split())[:300]}"
-    if before is not None and before.outcome == "out-of-memory":
-        return ""
     gain = speedup(before, after)
     if gain is None:
         return "the estimates cannot be compared"
     if before is not None and after.left_out > before.left_out:
         return f"{after.left_out - before.left_out} of its programs could not be compiled and are not in the time"
     return "" if gain >= WORTH else f"no gain: {gain:.3f} times"
+
+
+def _need(one: Estimate) -> float:
+    """Gibibytes that a step which does not fit needs, as the compiler says."""
+    match = _NEED.search(one.message)
+    return float(match[1]) * _UNITS[match[2]] if match else float("inf")
 
 
 def _commit(state: TuneState, context: Context, kept: Trial, proposal: Proposal) -> git.Commit:

@@ -1,4 +1,4 @@
-"""Changes that may make a step faster or smaller on a TPU, one a file; `every` finds them, in the order they are tried."""
+"""Changes that may make a step faster or smaller on a TPU, one a file; `every` finds them in their order."""
 
 from __future__ import annotations
 

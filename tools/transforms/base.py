@@ -1,4 +1,4 @@
-"""What a transformation is: it looks at a program and what is known of its step, and proposes a change or gives advice."""
+"""What a transformation is: it looks at a program and its recorded step, and proposes a change or gives advice."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class CompileModule(Transform):
 
     With it the forward pass of the model is one program and the backward pass another, and what lies between two
     operators need not go through memory. A switch of the program's own is used where it has one; else
-    ``model.compile()`` is put behind the construction of the optimizer, which leaves the names of parameters as they are.
+    ``model.compile()`` is put behind the making of the optimizer, which leaves the names of parameters as they are.
     """
 
     ID = "compile-module"
@@ -88,9 +88,13 @@ def _inserted(module: Module) -> list[Edit]:
 
 
 def _optimized(module: Module, statement: ast.Assign) -> str | None:
-    """The model's name in ``optimizer = torch.optim.SGD(model.parameters(), ...)`` and its like."""
+    """The model's name in ``torch.optim.SGD(model.parameters(), ...)`` or ``model.configure_optimizers(...)``."""
     call = statement.value
-    if not isinstance(call, ast.Call) or not (module.qualify(call.func) or "").startswith("torch.optim."):
+    if not isinstance(call, ast.Call):
+        return None
+    if isinstance(call.func, ast.Attribute) and call.func.attr == "configure_optimizers":
+        return call.func.value.id if isinstance(call.func.value, ast.Name) else None
+    if not (module.qualify(call.func) or "").startswith("torch.optim."):
         return None
     names = {
         node.func.value.id
