@@ -46,22 +46,8 @@ cannot do it (no device, a package is missing); 4 interrupted or waiting for you
 """
 
 _COMMANDS = (
-    *(
-        "migrate",
-        "tune",
-        "verify",
-        "run",
-        "trace",
-        "diagnose",
-        "chat",
-        "serve",
-        "mcp",
-        "scan",
-        "profile",
-        "targets",
-        "doctor",
-    ),
-    *("knowledge", "rules", "runs", "eval"),
+    *("migrate", "tune", "verify", "run", "trace", "diagnose", "chat", "serve", "mcp", "scan", "profile", "targets"),
+    *("doctor", "knowledge", "rules", "runs", "eval"),
 )
 """In the order of the help page; each is a module with a function of its name, or with an `app` of several."""
 _TAKES_ALL = ("run", "trace")
