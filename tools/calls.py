@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable, Iterator
 
 from tools.edits import Edit
-from tools.module import Module, keyword
+from tools.module import Module, Node, keyword
 from tools.rewrite import device_type
 
 
@@ -18,6 +19,18 @@ def argument(call: ast.Call, name: str, index: int | None = None) -> ast.expr | 
         return None
     before = call.args[: index + 1]
     return None if any(isinstance(a, ast.Starred) for a in before) else call.args[index]
+
+
+def first_in_functions(module: Module, nodes: Iterable[Node]) -> Iterator[Node]:
+    """The first of the nodes in each function, and all that are in none: what one change answers is told once."""
+    seen: set[ast.AST | None] = {None}
+    for node in sorted(nodes, key=module.span):
+        function = module.function(node)
+        if function not in seen:
+            seen.add(function)
+            yield node
+        elif function is None:
+            yield node
 
 
 def spread(call: ast.Call) -> bool:

@@ -75,6 +75,8 @@ class TestAccelerator(PythonRule):
         "    attention(torch.ones(2, device='cuda'))\n",
         "import torch\ndef convert_to_trt(model):\n    if not torch.cuda.is_available():\n        raise Exception('no GPU')\n"
         "    model.to(torch.device('cuda'))\n",
+        "def choose():\n    if MPSAccelerator.is_available():\n        return 'mps'\n    if CUDAAccelerator.is_available():\n"
+        "        return 'cuda'\n    return 'cpu'\n",
         "import torch\nif is_npu_available():\n    d = 'npu'\nelif is_cuda_available():\n    device = 'cuda'\n",
     )
     INVALID = (
@@ -151,7 +153,7 @@ def questions(module: Module) -> list[Match]:
         elif guarded:
             found.append(Match(*module.span(call), grade=Grade.ADVICE, note=_ONLY_CUDA))
     for call in module.nodes(ast.Call):
-        if is_named_test(module, call) and not on_cuda_path(module, call):
+        if is_named_test(module, call) and not on_cuda_path(module, call) and not _among_classes(module, call):
             if any(_within(module, r, places) for r in _named(module, call)):
                 found.append(Match(*module.span(call), grade=Grade.ADVICE, note=_NAMED))
     return found
@@ -211,6 +213,15 @@ def _rest(module: Module, statement: ast.stmt) -> tuple[list[ast.AST], list[ast.
     rest: list[ast.AST] = [*block[block.index(statement) :]]
     starts = function is None or (isinstance(function, ast.FunctionDef) and _STARTS.match(function.name) is not None)
     return ([*module.tree.body] if starts else rest), rest
+
+
+_ASKS_CLASS = re.compile(r"\b[A-Z]\w+\.is_available\(\)")
+
+
+def _among_classes(module: Module, call: ast.Call) -> bool:
+    """Whether a framework asks its classes for devices one after the other, and names one of them."""
+    function = module.function(call)
+    return function is not None and len(_ASKS_CLASS.findall(module.text(function))) > 1
 
 
 def _named(module: Module, call: ast.Call) -> Iterator[list[ast.AST]]:

@@ -41,6 +41,8 @@ class CompareDeviceType(PythonRule):
         "import torch\nif device.type == 'cuda':\n    torch.backends.cudnn.benchmark = True\n",
         "if device.type == 'cuda':\n    x = x.cuda()\nelif device.type == 'mps':\n    x = x.to(device)\n",
         "device_type = 'cuda' if device == 'cuda' else 'cpu'\n",
+        "import torch\nif 'cuda' in self.device:\n    self.device_type = 'cuda'\n    torch.cuda.set_device(0)\n"
+        "else:\n    self.device_type = self.device.split(':')[0]\n",
         "if device_map == 'cuda':\n    model.to(device)\n",
     )
     INVALID = (
@@ -78,6 +80,8 @@ class CompareDeviceType(PythonRule):
             other: list[ast.AST] = [*holder.orelse] if isinstance(holder, ast.If) else [holder.orelse]
             if replicates(module, body) or places(module, other, autocast=True):
                 continue
+            if other and needs_cuda_call(module, body):
+                continue
             if any(isinstance(o, ast.If) for o in other) or not places(module, body, autocast=True):
                 continue
             for test in tests:
@@ -90,6 +94,11 @@ class CompareDeviceType(PythonRule):
                     yield Match(
                         *module.span(test), fix=imported(module, [edit], "torch.device"), grade=grade, note=note
                     )
+
+
+def needs_cuda_call(module: Module, region: list[ast.AST]) -> bool:
+    """Whether a region calls functions of ``torch.cuda``, so that other devices are better off in its other branch."""
+    return any("torch.cuda." in module.text(part) for part in region)
 
 
 def _chooses_name(holder: ast.If | ast.IfExp) -> bool:

@@ -98,7 +98,7 @@ def _is_device(node: ast.expr) -> bool:
 
 _KERNELS = re.compile(r"(?i)triton|kernel|flash|xformers|sage|cudnn|cutlass|alert_not_deterministic|nccl|int8|fp8|bnb")
 
-_SOURCES = re.compile(r"(?i)triton|xformers|flash_?attn|cutlass")
+_SOURCES = re.compile(r"(?i)triton|xformers|flash_?attn|cutlass|nvidia_?smi|memory_stats|profiling")
 
 
 def _of_kernels(module: Module, test: ast.Compare) -> bool:

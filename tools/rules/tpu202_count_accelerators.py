@@ -11,7 +11,7 @@ from tools.device_tests import needs_cuda
 from tools.edits import Fix
 from tools.findings import Grade
 from tools.literals import cuda_moves, device_literals
-from tools.module import Module
+from tools.module import Module, string
 from tools.rewrite import off_cuda, spell
 from tools.rules.base import Invalid, Match, PythonRule
 
@@ -71,6 +71,7 @@ class CountAccelerators(PythonRule):
         Invalid(
             "import torch\nif rank + 1 > torch.cuda.device_count():\n    raise ValueError('not enough GPUs')\n", None
         ),
+        Invalid("import torch\nsettings = {'trialGpuNumber': torch.cuda.device_count()}\n", None),
         Invalid("import torch\nnames = [f'cuda:{i}' for i in range(torch.cuda.device_count())]\n", None),
         Invalid(
             "import os, torch\nos.environ['CUDA_VISIBLE_DEVICES'] = ','.join(str(i) for i in range(torch.cuda.device_count()))\n",
@@ -95,6 +96,9 @@ class CountAccelerators(PythonRule):
             if _asks_cuda_about_each(module, call):
                 yield Match(*module.span(call), grade=Grade.ADVICE, note=_EACH)
                 continue
+            if _for_scheduler(module, call):
+                yield Match(*module.span(call), grade=Grade.ADVICE, note=_SCHEDULED)
+                continue
             text, edits = off_cuda(module, call, f"{spell(module, _COUNT)}()")
             edit = module.replace(call, f"max(1, {text})" if divisor else text)
             yield Match(*module.span(call), fix=Fix((edit, *edits)))
@@ -114,6 +118,19 @@ def _asks_cuda_about_each(module: Module, call: ast.Call) -> bool:
             return "cuda" in parent.name.lower() or needs_cuda(module, [parent])
         child = parent
     return False
+
+
+_SCHEDULED = "says how many GPUs another program may take, which counts NVIDIA's; ask it for TPUs in its own way"
+
+
+def _for_scheduler(module: Module, call: ast.Call) -> bool:
+    """Whether the count is an entry about GPUs in a table of settings, such as NNI's or Ray's."""
+    table = module.parent(call)
+    if not isinstance(table, ast.Dict):
+        return False
+    return any(
+        v is call and re.search(r"(?i)gpu", string(k) or "") for k, v in zip(table.keys, table.values, strict=True) if k
+    )
 
 
 def _refuses(module: Module, call: ast.Call) -> bool:

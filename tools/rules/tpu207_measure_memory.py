@@ -65,6 +65,8 @@ class MeasureMemory(PythonRule):
         "import torch\nif torch.cuda.is_available():\n    print(torch.cuda.max_memory_allocated())\n",
         "import torch\npeak = torch.accelerator.max_memory_allocated() if torch.accelerator.is_available() else 0\n",
         "import torch\ntorch.cuda.empty_cache()\n",
+        "import torch\ndef free(d):\n    total = torch.cuda.get_device_properties(d).total_memory\n"
+        "    return total - torch.cuda.memory_reserved(d)\n",
     )
     INVALID = (
         Invalid(
@@ -97,7 +99,7 @@ class MeasureMemory(PythonRule):
 
     def check(self, module: Module) -> Iterator[Match]:
         """Yields calls of the memory functions off the CUDA-only path."""
-        found = list(calls(module, handled_by(self.ID)))
+        found = [use for use in calls(module, handled_by(self.ID)) if not _beside_properties(module, use[0])]
         inner: dict[ast.stmt, list[Edit]] = {}
         for call, name in found:
             statement = statement_of(module, call)
@@ -119,6 +121,12 @@ class MeasureMemory(PythonRule):
                 fix = imported(module, [module.replace(call, text), *edits], AVAILABLE)
             advice = None if fix else Grade.ADVICE
             yield Match(*module.span(call), fix=fix, grade=advice, note=None if fix else _NOTE)
+
+
+def _beside_properties(module: Module, call: ast.Call) -> bool:
+    """Whether it is set against what CUDA says of a device in the same function: that is one question (TPU219)."""
+    function = module.function(call)
+    return function is not None and ".total_memory" in module.text(function)
 
 
 def _repeated(module: Module, inner: dict[ast.stmt, list[Edit]]) -> dict[ast.stmt, Fix]:

@@ -33,7 +33,7 @@ class GuardStream(PythonRule):
     FAMILY = "B"
     MESSAGE = "CUDA streams fail without CUDA; other devices run their work in order"
     WHOLE_WORDS = True
-    TRIGGERS = ("cuda", ".synchronize(", ".wait_stream(", ".wait_event(", ".record_event(")
+    TRIGGERS = ("cuda", ".synchronize(", ".wait_stream(", ".wait_event(", ".record_event(", ".record_stream(")
     REQUIRES = ("cuda",)
     COVERS = ("B1", "B2", "B3")
     VALID = (
@@ -69,6 +69,12 @@ class GuardStream(PythonRule):
         Invalid(
             "import torch\nstart.record(torch.cuda.current_stream(device))\n",
             "import torch\nstart.record(torch.cuda.current_stream(device) if torch.cuda.is_available() else None)\n",
+        ),
+        Invalid(
+            "import torch\ndef free(ps):\n    current = torch.cuda.current_stream()\n    for p in ps:\n        p.record_stream(current)\n",
+            "import torch\ndef free(ps):\n    current = torch.cuda.current_stream() if torch.cuda.is_available() else None\n"
+            "    for p in ps:\n        if torch.cuda.is_available():\n            p.record_stream(current)\n",
+            count=2,
         ),
         Invalid("import torch\nhandle = torch.cuda.current_stream().cuda_stream\n", None),
         Invalid(
@@ -140,9 +146,10 @@ def _waits(module: Module) -> Iterator[tuple[ast.Expr, ast.expr]]:
     streams = _variables(module)
     for statement in module.nodes(ast.Expr) if streams else ():
         call = statement.value
-        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in _METHODS:
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
+            records = call.func.attr == "record_stream" and len(call.args) == 1 and dotted(call.args[0]) in streams
             if (
-                dotted(call.func.value) in streams
+                (records or (call.func.attr in _METHODS and dotted(call.func.value) in streams))
                 and not on_cuda_path(module, call)
                 and not _tests(module, call, streams)
             ):
@@ -155,7 +162,7 @@ def _call_of(module: Module, node: ast.expr) -> ast.Call | None:
 
 
 def _variables(module: Module) -> frozenset[str]:
-    makers = {id(c) for node, name in every_use(module) if name == "Stream" and (c := _call_of(module, node))}
+    makers = {id(c) for node, name in every_use(module) if name in _MAKERS and (c := _call_of(module, node))}
     found = set()
     for assignment in module.nodes(ast.Assign):
         value = assignment.value.body if isinstance(assignment.value, ast.IfExp) else assignment.value

@@ -27,6 +27,10 @@ _OLD = {
 }
 _MODULE = "torch.cuda.amp"
 _SPARE = "the name is torch.amp's or, in older releases, torch.cuda.amp's; name the device where the two are told apart"
+_STAND_IN = (
+    "the file has a stand-in of the same name for older releases, which takes no device: drop it or give it one, "
+    "then name the device at each use"
+)
 _AUTOCAST_PARAMETERS = ("enabled", "dtype", "cache_enabled")
 
 
@@ -103,6 +107,11 @@ class NameAmpDevice(PythonRule):
             None,
         ),
         Invalid(
+            "import torch\nif V(torch.__version__) >= V('1.6'):\n    from torch.cuda.amp import autocast\nelse:\n"
+            "    def autocast(enabled=True):\n        yield\n\nwith autocast(False):\n    f()\nwith autocast(False):\n    g()\n",
+            None,
+        ),
+        Invalid(
             "import torch\n\ndef train(scaler: torch.cuda.amp.GradScaler):\n    pass\n",
             "import torch\n\ndef train(scaler: torch.amp.GradScaler):\n    pass\n",
         ),
@@ -116,6 +125,11 @@ class NameAmpDevice(PythonRule):
             if _root(use).id in spare and not _only_a_type(module, use):
                 yield Match(*module.span(use), grade=Grade.ADVICE, note=_SPARE)
         uses = [u for u in uses if _root(u).id not in spare]
+        stand_ins = _stand_ins(module)
+        replaced = [u for u in uses if isinstance(u, ast.Name) and u.id in stand_ins]
+        for use in {u.id: u for u in reversed(replaced)}.values():
+            yield Match(*module.span(use), grade=Grade.ADVICE, note=_STAND_IN)
+        uses = [u for u in uses if u not in replaced]
         renames = {id(use): self._arguments(module, use) for use in uses}
         imports = _imports(module) if all(e is not None for e in renames.values()) else None
         whole: list[Edit] = list(imports or ())
@@ -214,6 +228,17 @@ def _spare_names(module: Module) -> frozenset[str]:
     statements: list[ast.ImportFrom | ast.Import] = [*module.nodes(ast.ImportFrom), *module.nodes(ast.Import)]
     old = (s for s in statements if _binds_old(s) is not None and stands_in(module, s))
     return frozenset(alias.asname or alias.name for s in old for alias in s.names)
+
+
+def _stand_ins(module: Module) -> frozenset[str]:
+    """Names that the file defines itself where an older release lacks them, with parameters that have no device."""
+    return frozenset(
+        inner.name
+        for branch in module.tree.body
+        if isinstance(branch, ast.If | ast.Try)
+        for inner in ast.walk(branch)
+        if isinstance(inner, ast.FunctionDef | ast.ClassDef)
+    )
 
 
 def _imports(module: Module) -> list[Edit] | None:

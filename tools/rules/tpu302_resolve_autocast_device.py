@@ -24,7 +24,8 @@ class ResolveAutocastDevice(PythonRule):
     """``torch.autocast("cuda")`` switches itself off, with a warning only, wherever CUDA is absent.
 
     The device type becomes the resolved one. On the CPU, where the region ran in full precision, it stays off
-    (``enabled=... != "cpu"``), and a region that leaves autocast leaves it on other devices than the CPU, as before.
+    (``enabled=... != "cpu"``). A region that leaves autocast (``enabled=False``) is one that needs full precision, so
+    it leaves it on every device; the CPU computes as before unless it is under an autocast of its own.
     Without a dtype TorchTPU would take float16, which has no gradient scaler there, so float16 is kept on CUDA and
     bfloat16 taken elsewhere, whether float16 was written out or the default.
 
@@ -62,7 +63,7 @@ class ResolveAutocastDevice(PythonRule):
             "with autocast('cuda', enabled=False):\n    pass\nwith autocast('cuda', dtype=dtype, enabled=True):\n    pass\n",
             f"import torch\nfrom torch.amp import autocast\n\n{_TOP}\n"
             f'with autocast(DEVICE_TYPE, {_DTYPE}, use_amp and DEVICE_TYPE != "cpu"):\n    pass\n'
-            "with autocast(DEVICE_TYPE if DEVICE_TYPE != \"cpu\" else 'cuda', enabled=False):\n    pass\n"
+            "with autocast(DEVICE_TYPE, enabled=False):\n    pass\n"
             'with autocast(DEVICE_TYPE, dtype=dtype, enabled=DEVICE_TYPE != "cpu"):\n    pass\n',
             count=3,
         ),
@@ -93,16 +94,11 @@ class ResolveAutocastDevice(PythonRule):
                 yield Match(start, end, fix=Fix(tuple(_edits(module, call, literal))))
 
 
-def beside_cpu(name: str, literal: str) -> str:
-    """A device type that never is the CPU's, so that a region which left the CPU's autocast alone still does."""
-    return f'{name} if {name} != "cpu" else {literal}'
-
-
 def _edits(module: Module, call: ast.Call, literal: ast.expr) -> list[Edit]:
     name, top = device_type_operand(module, call)
     enabled = argument(call, "enabled", 2)
     if isinstance(enabled, ast.Constant) and enabled.value is False:
-        return [module.replace(literal, beside_cpu(name, module.text(literal))), *top]
+        return [module.replace(literal, name), *top]
     edits = [module.replace(literal, name), *top]
     added = []
     dtype = argument(call, "dtype", 1)

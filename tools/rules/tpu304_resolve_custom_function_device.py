@@ -9,7 +9,6 @@ from tools.edits import Fix
 from tools.guards import on_cuda_path
 from tools.module import Module, string
 from tools.rules.base import Invalid, Match, PythonRule
-from tools.rules.tpu302_resolve_autocast_device import beside_cpu
 
 _TOP = 'DEVICE_TYPE = torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else "cpu"\n'
 _DECORATORS = ("torch.amp.custom_fwd", "torch.amp.custom_bwd", "torch.amp.autocast_mode.custom_fwd",
@@ -51,5 +50,10 @@ class ResolveCustomFunctionDevice(PythonRule):
             literal = argument(call, "device_type")
             if literal is not None and string(literal) == "cuda" and not on_cuda_path(module, call):
                 name, edits = device_type_operand(module, call)
-                text = beside_cpu(name, module.text(literal))
+                text = _beside_cpu(name, module.text(literal))
                 yield Match(*module.span(call), fix=Fix((module.replace(literal, text), *edits)))
+
+
+def _beside_cpu(name: str, literal: str) -> str:
+    """A device type that never is the CPU's, so that a region which left the CPU's autocast alone still does."""
+    return f'{name} if {name} != "cpu" else {literal}'

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from tools.calls import add_keyword, argument, spread
 from tools.edits import Edit, Fix
+from tools.findings import Grade
 from tools.guards import on_cuda_path
 from tools.module import Module
 from tools.rewrite import spell
@@ -50,6 +52,10 @@ class ChooseAutocastDtype(PythonRule):
             'dtype=torch.half if device.type in ("cpu", "cuda") else torch.bfloat16, enabled=amp):\n    pass\n',
         ),
         Invalid(
+            "import torch\nif device_type == 'npu':\n    start()\nwith torch.autocast(device_type):\n    pass\n",
+            None,
+        ),
+        Invalid(
             "import torch\ndtype = {'fp16': torch.float16, 'bf16': torch.bfloat16}[precision]\n"
             "with torch.autocast(device_type, dtype=dtype):\n    pass\n",
             "import torch\ndtype = {'fp16': torch.float16, 'bf16': torch.bfloat16}[precision]\n"
@@ -68,8 +74,14 @@ class ChooseAutocastDtype(PythonRule):
             if isinstance(enabled, ast.Constant) and not enabled.value:
                 continue
             edit = _edit(module, call, module.text(device))
-            if edit is not None:
+            if edit is not None and _VENDORS.search(module.source.text):
+                yield Match(*module.span(call), grade=Grade.ADVICE, note=_DISPATCHES)
+            elif edit is not None:
                 yield Match(*module.span(call), fix=Fix((edit,)))
+
+
+_VENDORS = re.compile(r"\b(npu|mlu|musa|hpu)\b")
+_DISPATCHES = "the devices of other vendors go through here too, so say bfloat16 where it is a TPU"
 
 
 def _edit(module: Module, call: ast.Call, device: str) -> Edit | None:

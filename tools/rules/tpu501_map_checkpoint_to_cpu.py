@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from tools.calls import add_keyword, argument, spread
 from tools.edits import Fix
 from tools.findings import Grade
-from tools.guards import dotted, on_cuda_path
+from tools.guards import assigned, dotted, on_cuda_path
 from tools.module import Module, string
 from tools.rules.base import Invalid, Match, PythonRule
 
@@ -44,6 +44,8 @@ class MapCheckpointToCpu(PythonRule):
         "import numpy as np\nx = np.load(path)\n",
         "import torch\ndef load(path, **kwargs):\n    return torch.load(path, **kwargs)\n",
         "import torch\nclass Points(Dataset):\n    pass\n\nclass _MNIST(Dataset):\n    def get(self, i):\n        return torch.load(i)\n",
+        "import torch\nclass Rate:\n    def save(self, path):\n        d = {'initial_value': self.lr, 'steps': self.n}\n"
+        "        torch.save(d, path)\n\n    def load(self, path):\n        self.lr = torch.load(path)['initial_value']\n",
         "import torch\nif torch.cuda.is_available():\n    state = torch.load(path)\n",
     )
     INVALID = (
@@ -73,7 +75,7 @@ class MapCheckpointToCpu(PythonRule):
             start, end = module.span(call)
             if not spread(call) and _goes_into_a_state(module, call):
                 yield Match(start, end, fix=Fix((add_keyword(module, call, 'map_location="cpu"'),)))
-            elif not _of_data_set(module, call) and not _hands_on(module, call):
+            elif not _of_data_set(module, call) and not _hands_on(module, call) and not _of_numbers(module, call):
                 note = 'add map_location="cpu" if the file may come from CUDA, and move what is used to the device'
                 yield Match(start, end, grade=Grade.ADVICE, note=note)
 
@@ -86,6 +88,38 @@ def _of_data_set(module: Module, call: ast.Call) -> bool:
     classes = (a for a in module.ancestors(call) if isinstance(a, ast.ClassDef))
     names = (name for c in classes for name in (c.name, *(module.text(base) for base in c.bases)))
     return _DATA_SET.search(module.source.relative) is not None or any("Dataset" in name for name in names)
+
+
+_NUMBER = re.compile(
+    r"(?i)(^|_)(num|step|steps|epoch|epochs|iter|iters|value|lr|rate|count|counter|score|loss|best)(_|$)"
+)
+
+
+def _of_numbers(module: Module, call: ast.Call) -> bool:
+    """Whether the same class or function saves the file, and saves plain numbers in it."""
+    outer = [a for a in module.ancestors(call) if isinstance(a, ast.ClassDef | ast.FunctionDef)]
+    if not outer:
+        return False
+    inner = list(ast.walk(outer[-1]))
+    saved = [
+        c.args[0] for c in inner if isinstance(c, ast.Call) and module.names.qualify(c.func) == "torch.save" and c.args
+    ]
+    tables = [v for s in saved for v in (assigned(module, s) if isinstance(s, ast.Name) else [s])]
+    named = {s.id for s in saved if isinstance(s, ast.Name)}
+    tables += [
+        n.value
+        for n in inner
+        if isinstance(n, ast.Assign) and any(isinstance(t, ast.Name) and t.id in named for t in n.targets)
+    ]
+    dicts = [t for t in tables if isinstance(t, ast.Dict)]
+    return bool(dicts) and all(_is_number(k, v) for d in dicts for k, v in zip(d.keys, d.values, strict=True))
+
+
+def _is_number(key: ast.expr | None, value: ast.expr) -> bool:
+    if isinstance(value, ast.Call):
+        last = value.func.attr if isinstance(value.func, ast.Attribute) else getattr(value.func, "id", "")
+        return last in ("item", "float", "int", "tolist", "str")
+    return isinstance(value, ast.Constant) or _NUMBER.search(string(key) or "") is not None
 
 
 def _hands_on(module: Module, call: ast.Call) -> bool:

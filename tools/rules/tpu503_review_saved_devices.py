@@ -20,7 +20,7 @@ class ReviewSavedDevices(PythonRule):
 
     A file saved from a TPU is tagged ``tpu:0``, and a plain PyTorch answers "don't know how to restore data location"
     unless it is given ``map_location="cpu"``. Copying to the CPU before saving avoids that; it is left to a person, because
-    optimizer states nest, and the reading side can do it too. Scripts that put nothing on a device are left.
+    optimizer states nest, and the reading side can do it too. Scripts that put nothing on a device are left, and files that the same function loads back. One finding a function.
     """
 
     ID = "TPU503"
@@ -35,6 +35,7 @@ class ReviewSavedDevices(PythonRule):
     VALID = (
         "import torch\ntorch.save({k: v.cpu() for k, v in model.state_dict().items()}, path)\n",
         "import torch\ntorch.save(options, path)\n",
+        "import torch\ndef copy(m, device):\n    torch.save(m.state_dict(), path)\n    return torch.load(path)\n",
         "import torch\nmodel = convert(path)\ntorch.save(model.state_dict(), path)\n",
         "import torch\ntorch.save(model.cpu().state_dict(), path)\n",
     )
@@ -47,11 +48,23 @@ class ReviewSavedDevices(PythonRule):
     def check(self, module: Module) -> Iterator[Match]:
         """Yields saves whose value holds a state dict that was not moved to the CPU."""
         note = 'load it with map_location="cpu", or save {name: value.cpu() for ... in state_dict().items()}'
+        seen: set[ast.AST | None] = set()
         for call in module.calls("torch.save", "torch.serialization.save"):
             if not _PLACED.search(module.source.text):
                 return
             if call.args and not on_cuda_path(module, call) and _holds_state(_value(module, call)):
-                yield Match(*module.span(call), note=note)
+                if not _loaded_back(module, call) and module.function(call) not in seen:
+                    seen |= {module.function(call)} - {None}
+                    yield Match(*module.span(call), note=note)
+
+
+def _loaded_back(module: Module, call: ast.Call) -> bool:
+    """Whether the same function reads the file again, so that it never leaves the machine."""
+    function = module.function(call)
+    if function is None or len(call.args) < 2:
+        return False
+    path = re.escape(module.text(call.args[1]))
+    return re.search(rf"\bload\(\s*{path}", module.text(function)) is not None
 
 
 def _value(module: Module, call: ast.Call) -> ast.expr:

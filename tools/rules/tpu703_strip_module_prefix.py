@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from tools.findings import Grade
@@ -31,6 +32,9 @@ class StripModulePrefix(PythonRule):
     REQUIRES = ("DataParallel", "load_state_dict")
     COVERS = ("P1",)
     VALID = (
+        "import torch\nm = torch.nn.DataParallel(m)\nfor k in list(state):\n    state[k[7:]] = state.pop(k)\nm.load_state_dict(state)\n",
+        "import torch\ndef clean(s):\n    return {k.replace('module.', ''): v for k, v in s.items()}\n\n"
+        "m = torch.nn.DataParallel(m)\nm.load_state_dict(clean(torch.load(p)))\n",
         "import torch\nmodel = torch.nn.parallel.DistributedDataParallel(model)\nmodel.load_state_dict(state)\n",
         "import torch\nother = torch.nn.DataParallel(other)\nmodel.load_state_dict(state)\n",
         "import torch\nif torch.cuda.is_available():\n    m = torch.nn.DataParallel(m)\n    m.load_state_dict(state)\n",
@@ -53,5 +57,20 @@ class StripModulePrefix(PythonRule):
         for call in module.nodes(ast.Call):
             function = call.func
             if isinstance(function, ast.Attribute) and function.attr == "load_state_dict":
-                if dotted(function.value) in wrapped and not on_cuda_path(module, call):
+                if dotted(function.value) in wrapped and not on_cuda_path(module, call) and not _stripped(module, call):
                     yield Match(*module.span(call), note=note)
+
+
+_STRIPS = re.compile(r"""["']module\.?["']|\[7:\]|consume_prefix|\.split\(["']\.["']\)\[""")
+
+
+def _stripped(module: Module, call: ast.Call) -> bool:
+    """Whether the prefix is taken off by hand: around the call, or by the function whose answer is loaded."""
+    given = call.args[0] if call.args else None
+    if isinstance(given, ast.Call):
+        maker = next((n for n in module.tree.body if getattr(n, "name", None) == dotted(given.func)), None)
+        return maker is not None and _STRIPS.search(module.text(maker)) is not None
+    around = module.function(call)
+    name = dotted(given) if given is not None else None
+    text = module.text(around) if around is not None else module.source.text
+    return name is not None and _STRIPS.search(text) is not None

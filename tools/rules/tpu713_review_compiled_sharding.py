@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from tools.findings import Grade
@@ -18,7 +19,7 @@ _SHARDED = (
 
 
 class ReviewCompiledSharding(PythonRule):
-    """A file that both compiles and shards a model.
+    """A function, or a script, that both compiles and shards a model.
 
     Each works alone. Together, on a TPU, collectives end up inside the compiled program, which torch_tpu 0.2.0 cuts there
     or cannot build. Sharding first and compiling the blocks afterwards is the order that PyTorch documents.
@@ -30,12 +31,15 @@ class ReviewCompiledSharding(PythonRule):
     NAME = "review-compiled-sharding"
     FAMILY = "Q"
     GRADE = Grade.ADVICE
-    MESSAGE = "this file compiles and shards; on a TPU try each alone first"
+    MESSAGE = "this compiles and shards; on a TPU try each alone first"
     TESTS = False
     TRIGGERS = ("FSDP(", "FullyShardedDataParallel(", "fully_shard(")
     REQUIRES = ("torch.compile", "fsdp")
     COVERS = ("Q4",)
-    VALID = ("import torch\nfrom torch.distributed.fsdp import fully_shard\nfully_shard(model)\n",)
+    VALID = (
+        "import torch\nfrom torch.distributed.fsdp import fully_shard\ndef f(m):\n    fully_shard(m)\n\ndef g(m):\n    return torch.compile(m)\n",
+        "import torch\nfrom torch.distributed.fsdp import fully_shard\nfully_shard(model)\n",
+    )
     INVALID = (
         Invalid(
             "import torch\nfrom torch.distributed.fsdp import FullyShardedDataParallel as FSDP\nmodel = torch.compile(model)\n"
@@ -48,6 +52,13 @@ class ReviewCompiledSharding(PythonRule):
         """Yields the first sharding call."""
         note = "shard first, then compile the blocks; keep shapes fixed"
         for call in module.calls(*_SHARDED):
-            if not on_cuda_path(module, call):
+            if not on_cuda_path(module, call) and _compiles(module, call):
                 yield Match(*module.span(call), note=note)
                 return
+
+
+def _compiles(module: Module, call: ast.Call) -> bool:
+    """Whether the function around a call, or the script outside functions, compiles too."""
+    function = module.function(call)
+    compiled = (module.function(use) for use in module.references("torch.compile"))
+    return any(around in (function, None) for around in compiled)

@@ -48,6 +48,8 @@ class RegisterBuffer(PythonRule):
         "import torch\n\nclass M(torch.nn.Module):\n    def __init__(self):\n        self.mask = torch.ones(2)\n\n"
         "    def forward(self, x):\n        return x * self.mask.to(x.device)\n",
         "import torch\n\nclass M(torch.nn.Module):\n    def __init__(self):\n        self.mask = torch.Tensor()\n",
+        "import torch\n\nclass M(torch.nn.Module):\n    def __init__(self):\n        self.grid = torch.zeros(2)\n\n"
+        "    def forward(self, x):\n        b = torch.zeros(x.size(0), 2)\n        b[0] = self.grid\n        return b.to(x.device)\n",
         "import torch\n\nclass Data:\n    def __init__(self):\n        self.x = torch.ones(2)\n",
         "import torch\n\nclass M(torch.nn.Module):\n    def __init__(self):\n        self.rates = torch.linspace(0, 1, 4).tolist()\n",
     )
@@ -70,7 +72,7 @@ class RegisterBuffer(PythonRule):
             holder = next((a for a in module.ancestors(statement) if isinstance(a, ast.ClassDef)), None)
             if holder is None or not _is_module(module, holder) or not _makes_tensor(module, statement.value):
                 continue
-            if not _is_moved(holder, name):
+            if not _is_moved(holder, name) and not _only_copied(holder, name):
                 attribute = name.removeprefix("self.")
                 note = f'self.register_buffer("{attribute}", ..., persistent=False) moves with the module'
                 yield Match(*module.span(statement), note=note)
@@ -95,6 +97,19 @@ def _makes_tensor(module: Module, value: ast.expr) -> bool:
             return False
         value = value.func.value
     return False
+
+
+def _only_copied(holder: ast.ClassDef, name: str) -> bool:
+    """Whether the attribute is read to fill another tensor and for its size only, so that the other one must move."""
+    parents = {child: node for node in ast.walk(holder) for child in ast.iter_child_nodes(node)}
+    read = [
+        parents[n]
+        for n in ast.walk(holder)
+        if dotted(n) == name and isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Load)
+    ]
+    used = [p for p in read if not (isinstance(p, ast.Attribute) and p.attr in ("size", "shape"))]
+    used = [p for p in used if not (isinstance(p, ast.Subscript) and isinstance(p.ctx, ast.Store))]
+    return bool(used) and all(isinstance(p, ast.Assign) and isinstance(p.targets[0], ast.Subscript) for p in used)
 
 
 def _is_moved(holder: ast.ClassDef, name: str) -> bool:

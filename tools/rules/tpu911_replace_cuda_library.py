@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from tools.findings import Grade
@@ -22,7 +23,7 @@ _LIBRARIES = {
     "deepspeed": "fully_shard or DistributedDataParallel",
     "cupy": "torch or numpy",
     "pycuda": "torch",
-    "numba.cuda": "torch",
+    "numba.cuda": "the same computation in PyTorch's own operators, or for a loss its form on the CPU",
     "tensorrt": "torch.compile",
     "torch_tensorrt": "torch.compile",
     "torch_scatter": "torch.scatter_reduce or index_add_ with a fixed size",
@@ -73,6 +74,9 @@ class ReplaceCudaLibrary(PythonRule):
         Valid("import bitsandbytes as bnb\n", "tuners/bnb.py"),
         "def env():\n    import xformers\n    print(xformers.__version__)\n",
         Valid("from deepspeed.utils import logger\n", "deepspeed/runtime/zero.py"),
+        "try:\n    import xformers\n    HAS_XFORMERS = True\nexcept ImportError:\n    HAS_XFORMERS = False\n",
+        "try:\n    import apex\n    optimizers['fused'] = apex.optimizers.FusedAdam\nexcept ImportError:\n    pass\n",
+        Valid("from numba import cuda\n", "loss/cuda_utils/reduce.py"),
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import cupy\n",
     )
     INVALID = (
@@ -93,6 +97,8 @@ class ReplaceCudaLibrary(PythonRule):
                 continue
             if on_cuda_path(module, statement) and (library not in CUDA_LIBRARIES or _under_cuda(module, statement)):
                 continue
+            if _sets_flag(module, statement, library) or _CUDA_FOLDER.search(module.source.relative):
+                continue
             if _under_test(module, statement, library) or _for_version(module, statement) or _is_own(module, library):
                 continue
             seen.add(library)
@@ -101,6 +107,35 @@ class ReplaceCudaLibrary(PythonRule):
                 note += "; that the import works does not mean that the device is CUDA"
             said = "no kernels for a TPU" if library in _CPU_TOO else "kernels for CUDA only"
             yield Match(*module.span(statement), f"{library} has {said}", note=note)
+
+
+_CUDA_FOLDER = re.compile(r"(?i)(^|[/_])cuda([/_.]|$)")
+"""Files that are for CUDA by their name."""
+
+
+def _sets_flag(module: Module, statement: ast.stmt, library: str) -> bool:
+    """Whether all that an optional import decides is a flag, which TPU919 looks at, or what apex adds where it works.
+
+    apex is built with CUDA's compiler, so that it cannot be imported on a machine for TPUs.
+    """
+    parent = module.parent(statement)
+    if not isinstance(parent, ast.Try) or not any(
+        "ImportError" in module.text(h).partition("\n")[0] for h in parent.handlers
+    ):
+        return False
+    if library == "apex":
+        return True
+    rest = [s for s in [*parent.body, *parent.orelse] if s is not statement]
+    return (
+        bool(rest)
+        and all(isinstance(s, ast.Assign) and isinstance(s.value, ast.Constant | ast.Call) for s in rest)
+        and any(isinstance(s, ast.Assign) and _is_answer(module, s.value) for s in rest)
+    )
+
+
+def _is_answer(module: Module, value: ast.expr) -> bool:
+    """Whether a value is True, or the question for CUDA that TPU919 put in its place."""
+    return module.text(value) == "True" or (isinstance(value, ast.Call) and "is_available" in module.text(value))
 
 
 def _library(statement: ast.Import | ast.ImportFrom) -> str | None:

@@ -40,6 +40,8 @@ class LibraryOnCuda(PythonRule):
     VALID = (
         "import torch\ntry:\n    import xformers\n    HAS = torch.cuda.is_available()\nexcept ImportError:\n    HAS = False\n",
         "import torch\ntry:\n    import wandb\n    HAS = True\nexcept ImportError:\n    HAS = False\n",
+        "import torch\ntry:\n    import apex\n    has_apex = True\nexcept ImportError:\n    has_apex = False\n"
+        "assert has_apex and torch.cuda.is_available()\n",
         "import importlib.util\nimport torch\nHAS = importlib.util.find_spec('triton') is not None and torch.cuda.is_available()\n",
     )
     INVALID = (
@@ -63,7 +65,7 @@ class LibraryOnCuda(PythonRule):
         for statement in module.nodes(ast.Try):
             if any(_library(inner) for inner in statement.body) and not on_cuda_path(module, statement):
                 for inner in [*statement.body, *statement.orelse]:
-                    if _is_flag(inner):
+                    if _is_flag(inner) and not _asked_with_cuda(module, inner):
                         yield self._match(module, inner.value)  # type: ignore[attr-defined]
         for call in module.calls(*_SPEC):
             parent = module.parent(call)
@@ -79,6 +81,14 @@ class LibraryOnCuda(PythonRule):
         text = cuda_test(module)
         text = text if isinstance(value, ast.Constant) else f"{module.text(value)} and {text}"
         return Match(*module.span(value), fix=Fix((module.replace(value, text),)))
+
+
+def _asked_with_cuda(module: Module, statement: ast.stmt) -> bool:
+    """Whether every use of the flag asks for CUDA on its line too."""
+    names = [t.id for t in statement.targets if isinstance(t, ast.Name)]  # type: ignore[attr-defined]
+    word = re.compile(rf"\b({'|'.join(names)})\b(?!\s*=[^=])")
+    used = [line for line in module.source.text.splitlines() if word.search(line)]
+    return bool(used) and all("cuda" in line for line in used)
 
 
 def _library(statement: ast.stmt) -> bool:

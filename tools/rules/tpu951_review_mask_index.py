@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tools.calls import argument, spread
+from tools.calls import argument, first_in_functions, spread
 from tools.edits import Edit, Fix
 from tools.findings import Grade
 from tools.guards import dotted, on_cuda_path
@@ -16,7 +16,10 @@ from tools.rules.base import Invalid, Match, PythonRule, Valid
 _MASK = re.compile(r"(?i)(^|_)(mask|masked|active|valid|keep)s?$|(^|_)mask(_|$)")
 _EXPORTED = re.compile(r"(?i)export|onnx|coreml|openvino|tflite")
 _LOSS = ("torch.nn.functional.cross_entropy",)
-_NOTE = "torch.where(mask, new, old) keeps the shape; for a loss, give unwanted labels ignore_index"
+_NOTE = (
+    "torch.where(mask, new, old) keeps the shape; a loss can be multiplied by the mask and divided by its sum, "
+    "or its unwanted labels set to ignore_index"
+)
 _NOTE_LOSS = "assumes a mean over the kept labels, which is the same sum in another order"
 
 
@@ -27,7 +30,7 @@ class ReviewMaskIndex(PythonRule):
     is rewritten so, unsafe because sums change in the last digit. Other masks in ``forward`` and in training losses are
     reported; ``x[mask] = value`` and writes of image features into token embeddings too.
 
-    Only names that say they are masks, in methods of modules, count; modules for export are left.
+    One finding a method. Only names that say they are masks, in methods of modules, count; modules for export are left.
     """
 
     ID = "TPU951"
@@ -61,7 +64,6 @@ class ReviewMaskIndex(PythonRule):
             "import torch\n\nclass M(torch.nn.Module):\n    def forward(self, x, image_mask, features):\n"
             "        x[image_mask] = features\n        return x.masked_scatter(image_mask, features)\n",
             None,
-            count=2,
         ),
     )
 
@@ -75,14 +77,19 @@ class ReviewMaskIndex(PythonRule):
                 fix = _without_mask(module, call)
                 grade = Grade.UNSAFE if fix else None
                 yield Match(*module.span(call), fix=fix, grade=grade, note=_NOTE_LOSS if fix else _NOTE)
-        for node in module.nodes(ast.Subscript):
-            if node not in done and _masked(node) and _in_forward(module, node) and not on_cuda_path(module, node):
-                yield Match(*module.span(node), note=_NOTE)
-        for call in module.nodes(ast.Call):
-            last = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-            if last in ("masked_select", "masked_scatter") and _in_forward(module, call):
-                if not on_cuda_path(module, call):
-                    yield Match(*module.span(call), note=_NOTE)
+        for node in first_in_functions(module, _selections(module, done)):
+            yield Match(*module.span(node), note=_NOTE)
+
+
+def _selections(module: Module, done: set[ast.AST]) -> Iterator[ast.expr]:
+    """What a mask selects, or is written to, in methods of modules."""
+    for node in module.nodes(ast.Subscript, ast.Call):
+        if isinstance(node, ast.Subscript):
+            wanted = node not in done and _masked(node)
+        else:
+            wanted = isinstance(node.func, ast.Attribute) and node.func.attr in ("masked_select", "masked_scatter")  # type: ignore[attr-defined]
+        if wanted and _in_forward(module, node) and not on_cuda_path(module, node):
+            yield node
 
 
 def _masked(node: ast.expr) -> bool:

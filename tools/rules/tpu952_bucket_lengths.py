@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
-from tools.calls import add_keyword, spread
+from tools.calls import add_keyword, first_in_functions, spread
 from tools.edits import Fix
 from tools.findings import Grade
-from tools.guards import on_cuda_path
+from tools.guards import dotted, on_cuda_path
 from tools.module import Module, keyword, string
 from tools.rules.base import Invalid, Match, PythonRule
 
@@ -43,6 +44,8 @@ class BucketLengths(PythonRule):
     )
     COVERS = ("J6",)
     VALID = (
+        "from torch.nn.utils.rnn import pad_sequence\ndef f(xs):\n    n = up(max(map(len, xs)), SEQ_MULTI_OF)\n"
+        "    return pad_sequence(xs)[:, :n]\n",
         "def encode(tokenizer, prompt, ids):\n    whole = tokenizer(prompt, padding='longest', return_tensors='pt').input_ids\n"
         "    if whole.shape[-1] > ids.shape[-1] and not torch.equal(ids, whole):\n"
         "        warn(tokenizer.batch_decode(whole[:, 9:]))\n",
@@ -87,10 +90,28 @@ class BucketLengths(PythonRule):
                     else Fix((add_keyword(module, call, f"pad_to_multiple_of={_STEP}"),))
                 )
                 yield Match(*module.span(call), fix=fix, grade=None if fix else Grade.ADVICE, note=_NOTE)
-        for call in module.calls(*_PADS):
-            if not on_cuda_path(module, call):
-                note = f"pad the result further, to one of a few lengths such as multiples of {_STEP}"
-                yield Match(*module.span(call), grade=Grade.ADVICE, note=note)
+        pads = (c for c in module.calls(*_PADS) if not on_cuda_path(module, c) and not _bucketed(module, c))
+        for call in first_in_functions(module, pads):
+            note = _IN_MODEL if _in_model(module, call) else _FURTHER
+            yield Match(*module.span(call), grade=Grade.ADVICE, note=note)
+
+
+_FURTHER = f"pad the result further, to one of a few lengths such as multiples of {_STEP}"
+_IN_MODEL = "pad up to the length of the model's padded input instead, which the batches can keep to a few"
+_MULTIPLES = re.compile(r"(?i)(seq|len\w*)_multi|multiple_of|_multiple\b|round_up|next_power")
+
+
+def _bucketed(module: Module, call: ast.Call) -> bool:
+    """Whether the function brings lengths to multiples of a number already."""
+    function = module.function(call)
+    return _MULTIPLES.search(module.text(function) if function is not None else module.source.text) is not None
+
+
+def _in_model(module: Module, call: ast.Call) -> bool:
+    """Whether it is in a class that computes: one with Module among its bases, or with a name such as those have."""
+    holder = next((a for a in module.ancestors(call) if isinstance(a, ast.ClassDef)), None)
+    bases = [dotted(base) or "" for base in holder.bases] if holder is not None else []
+    return any(re.search(r"Module|Model|Layer|Block|Encoder|Decoder|Mixin", base) for base in bases)
 
 
 def _masks(module: Module, call: ast.Call) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
+from tools.calls import first_in_functions
 from tools.findings import Grade
 from tools.guards import on_cuda_path
 from tools.module import Module
@@ -27,7 +29,11 @@ class ReviewPackedSequence(PythonRule):
     TESTS = False
     TRIGGERS = ("pack_padded_sequence(", "pack_sequence(")
     COVERS = ("J7",)
-    VALID = ("def pack_sequence(x):\n    return x\ny = pack_sequence(x)\n",)
+    VALID = (
+        "import torch\nfrom torch.nn.utils.rnn import pack_padded_sequence\ndef sample(n):\n    x = torch.randn(n, 3, 4)\n"
+        "    return pack_padded_sequence(x, [3] * n)\n",
+        "def pack_sequence(x):\n    return x\ny = pack_sequence(x)\n",
+    )
     INVALID = (
         Invalid(
             "from torch.nn.utils.rnn import pack_padded_sequence\np = pack_padded_sequence(x, lengths, batch_first=True)\n",
@@ -38,6 +44,12 @@ class ReviewPackedSequence(PythonRule):
     def check(self, module: Module) -> Iterator[Match]:
         """Yields packing calls."""
         note = "run the padded batch, mask the outputs behind each end, and gather the last state by length"
-        for call in module.calls(*_PACKS):
-            if not on_cuda_path(module, call):
-                yield Match(*module.span(call), note=note)
+        packs = (c for c in module.calls(*_PACKS) if not on_cuda_path(module, c) and not _of_random_data(module, c))
+        for call in first_in_functions(module, packs):
+            yield Match(*module.span(call), note=note)
+
+
+def _of_random_data(module: Module, call: ast.Call) -> bool:
+    """Whether the function makes its data up, as those for tests do."""
+    function = module.function(call)
+    return function is not None and "torch.rand" in module.text(function)

@@ -6,8 +6,9 @@ import ast
 import re
 from collections.abc import Iterator
 
+from tools.calls import first_in_functions
 from tools.findings import Grade
-from tools.guards import dotted, on_cuda_path
+from tools.guards import assigned, dotted, on_cuda_path
 from tools.module import Module, keyword
 from tools.rules.base import Invalid, Match, PythonRule
 
@@ -33,7 +34,7 @@ class ReviewDataSize(PythonRule):
     How large the result is only the data tells, so a TPU waits for it, and what follows is compiled for each size.
 
     Transforms, samplers, data sets and code for export work on the host and are left. Values that a call makes on the CPU are fine. Only methods called ``forward``, ``step``, ``update``, ``compute`` and the like of classes count; elsewhere such code
-    runs once. ``nonzero(as_tuple=True)`` counts too, ``bincount`` not with ``minlength``. Reported only.
+    runs once. ``nonzero(as_tuple=True)`` counts too, ``bincount`` not with ``minlength``. One finding a method. Reported only.
     """
 
     ID = "TPU956"
@@ -47,6 +48,8 @@ class ReviewDataSize(PythonRule):
     PATTERN = r"def (forward|step|update|compute|training_step|validation_step|__call__|compute_loss)\("
     COVERS = ("J1", "J10")
     VALID = (
+        "import numpy, torch\nclass M:\n    def forward(self, p):\n        p = torch.from_numpy(numpy.array(p))\n"
+        "        return torch.nonzero(p[1:] < 3)\n",
         "import torch\nids = torch.unique(labels)\n",
         "import torch\nclass M:\n    def forward(self, xs):\n        return torch.unique(torch.tensor([len(x) for x in xs]))\n",
         "import torch\nclass RandomSplit(BaseTransform):\n    def forward(self, data):\n        return data.mask.nonzero()\n",
@@ -58,18 +61,21 @@ class ReviewDataSize(PythonRule):
             "import torch\nclass Scheduler:\n    def step(self, t):\n        i = (self.timesteps == t).nonzero().item()\n"
             "        return torch.unique(t)\n",
             None,
-            count=2,
         ),
     )
 
     def check(self, module: Module) -> Iterator[Match]:
         """Yields such calls in methods that run at every step."""
-        for call in module.nodes(ast.Call):
-            advice = _advice(module, call)
-            if advice is None or not _in_step(module, call) or on_cuda_path(module, call):
-                continue
-            if keyword(call, "minlength") is None and not _of_host_tensor(module, call):
-                yield Match(*module.span(call), note=f"use {advice}")
+        for call in first_in_functions(module, _sized_by_data(module)):
+            yield Match(*module.span(call), note=f"use {_advice(module, call)}")
+
+
+def _sized_by_data(module: Module) -> Iterator[ast.Call]:
+    for call in module.nodes(ast.Call):
+        if _advice(module, call) is None or not _in_step(module, call) or on_cuda_path(module, call):
+            continue
+        if keyword(call, "minlength") is None and not _of_host_tensor(module, call):
+            yield call
 
 
 def _advice(module: Module, call: ast.Call) -> str | None:
@@ -99,9 +105,17 @@ def _on_host(module: Module, holder: ast.ClassDef) -> bool:
 
 
 def _of_host_tensor(module: Module, call: ast.Call) -> bool:
-    """Whether the argument is made on the CPU in the call itself."""
-    made = call.args[0] if call.args else None
-    if not isinstance(made, ast.Call):
-        return False
-    plain = module.qualify(made.func) == "torch.tensor" and keyword(made, "device") is None
+    """Whether the argument is made on the CPU, in the call itself or above it in the function."""
+    made: ast.expr | None = call.args[0] if call.args else None
+    while isinstance(made, ast.Compare | ast.Subscript):
+        made = made.left if isinstance(made, ast.Compare) else made.value
+    if isinstance(made, ast.Name):
+        values = assigned(module, made)
+        last = [v for v in values if v.lineno < call.lineno][-1:]
+        return bool(last) and isinstance(last[0], ast.Call) and _is_host(module, last[0])
+    return isinstance(made, ast.Call) and _is_host(module, made)
+
+
+def _is_host(module: Module, made: ast.Call) -> bool:
+    plain = module.qualify(made.func) in ("torch.tensor", "torch.from_numpy") and keyword(made, "device") is None
     return plain or (isinstance(made.func, ast.Attribute) and made.func.attr == "cpu")

@@ -17,6 +17,7 @@ _TRANSFORM = (
 _MAKERS = ("torch.view_as_complex", "torch.polar", "torch.complex")
 
 
+_SPECTRUM = "keep real and imaginary parts in tensors of their own: (a*c - b*d, a*d + b*c) multiplies two such pairs"
 _PARTS = "keep real and imaginary parts in tensors of their own, and write the products out"
 
 
@@ -66,4 +67,6 @@ def _note(text: str) -> str:
     """What to do instead in a function of this text."""
     if "fft" in text:
         return _TRANSFORM
-    return _ROTATE if re.search(r"(?i)freqs|rotary|rope|view_as_complex", text) else _PARTS
+    if re.search(r"(?i)spec|stft|mask", text):
+        return _SPECTRUM
+    return _ROTATE if re.search(r"(?i)freqs|rotary|rope|rotate", text) else _PARTS
