@@ -1,0 +1,1 @@
+"""The GitHub pull request bot: webhook, durable jobs, and what it writes to GitHub."""
