@@ -47,7 +47,7 @@ def build() -> StateGraph[TuneState, Context, TuneState, TuneState]:
     return graph
 
 
-def limit(state: TuneState, runtime: Runtime[Context]) -> dict[str, object]:
+def limit(state: TuneState, _: Runtime[Context]) -> dict[str, object]:
     """Stop where the budget is used up."""
     options, tried = state.options, sum(one.verdict in ("kept", "dropped") for one in state.trials)
     if not state.queue:

@@ -49,8 +49,6 @@ def check(state: TuneState, context: Context, number: int, command: str, changes
     remove_tree(plain)
     git.write_files(context.folder.tree, state.migrated, plain)
     try:
-        if changes == "batch" and state.options.verify_entry:
-            return Checked(passed=True, said=["only the batch of the command changes; it was not run at that size"])
         ran = _as_launched(state, context, plain, number, command, changes)
         if not ran.passed or changes == "batch" or not _differs(state, context):
             return ran
@@ -74,10 +72,10 @@ def _as_launched(
         before = runner.RunOutput.model_validate_json(kept.read_bytes())
     else:
         context.progress.working("verify", "running the plain migration")
-        before = _run(state, context, plain, _small(state, state.entries[0].command), "plain-run")
+        before = _run(state, context, plain, _plain(state), "plain-run")
         write_whole(kept, before.model_dump_json())
     context.progress.working("verify", "running the changed program")
-    after = _run(state, context, context.folder.tree, _small(state, command), f"trial-{number}-run")
+    after = _run(state, context, context.folder.tree, command, f"trial-{number}-run")
     for name, output in (("plain migration", before), ("changed program", after)):
         if output.outcome not in ("completed", "stopped-at-steps"):
             return Checked(passed=False, reason=f"the {name} does not run on the device: {output.explanation}")
@@ -103,9 +101,9 @@ def losses_agree(before: list[float], after: list[float], changes: Changes) -> C
     return Checked(passed=near, reason="" if near else f"{said}, where {LOSSES_AGREE:.1e} is allowed", said=[said])
 
 
-def _small(state: TuneState, command: str) -> str:
-    """The command that verification runs: the one named for it, else the entry."""
-    return state.options.verify_entry or command
+def _plain(state: TuneState) -> str:
+    """The command that verification runs of the plain migration: the one named for it, else the entry."""
+    return state.options.verify_entry or state.entries[0].command
 
 
 def _run(state: TuneState, context: Context, tree: Path, command: str, name: str) -> runner.RunOutput:
@@ -164,8 +162,7 @@ def _by_ratio(state: TuneState, context: Context, plain: Path, folder: Path, cha
     )
     # What the first comparison ran of the plain migration serves all that follow.
     into = folder if trees.reuse else earlier
-    command = _small(state, state.entries[0].command)
-    output = proving.compare_trees(trees, command, into, lambda said: context.progress.working("verify", said))
+    output = proving.compare_trees(trees, _plain(state), into, lambda said: context.progress.working("verify", said))
     return _unchanged(output) if changes == "nothing" else _rounded(output, asked.device)
 
 

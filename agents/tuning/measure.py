@@ -34,7 +34,7 @@ def measure(state: TuneState, runtime: Runtime[Context]) -> dict[str, object]:
     if state.options.keep_batch:
         names = [name for name in names if name not in {one.ID for one in every() if one.CHANGES == "batch"}]
     return {
-        "plain": plain, "whole": whole, "operators": operators, "best": plain, "command": command, "queue": names,
+        "plain": plain, "small": state.options.verify_entry or command, "whole": whole, "operators": operators, "best": plain, "command": command, "queue": names,
         "queued": True, "migrated": _head(context),
     }  # fmt: skip
 

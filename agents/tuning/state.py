@@ -53,6 +53,7 @@ class TuneState(State):
     whole: Estimate | None = Field(default=None, description="the same step as one program: what fusion can come to")
     best: Estimate | None = None
     command: str = Field(default="", description="the entry with the changes kept so far")
+    small: str = Field(default="", description="the command that verification runs, with those changes")
     migrated: str = Field(default="", description="commit of the plain migration, that trials are compared with")
     trials: list[Trial] = []
     stopped: str = Field(default="", description="why not everything was tried")

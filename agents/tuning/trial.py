@@ -69,8 +69,13 @@ def _empty(state: TuneState, transform: Transform, proposal: Proposal | Advice |
         changes=transform.CHANGES,
         verdict=verdict,  # type: ignore[arg-type]
         reason=reason,
-        command=(proposal.command if isinstance(proposal, Proposal) else None) or state.command,
+        command=_with(proposal, state.command),
     )
+
+
+def _with(proposal: Proposal | Advice | None, command: str) -> str:
+    """A command with what a proposal changes of it."""
+    return proposal.command(command) if isinstance(proposal, Proposal) and proposal.command else command
 
 
 def _tried(
@@ -94,14 +99,19 @@ def _tried(
     made = made.model_copy(update={"before": state.best, "after": after})
     reason = _no_gain(state.best, after)
     if not reason:
-        checked = check(state, context, made.number, made.command, transform.CHANGES)
+        checked = check(state, context, made.number, _with(proposal, state.small), transform.CHANGES)
         made = made.model_copy(update={"verified": checked.said})
         reason = "" if checked.passed else f"not verified: {checked.reason}"[:600]
     if reason:
         git.start_branch(tree, state.branch, _tip(state))
         return made.model_copy(update={"reason": reason}), updates
     kept = made.model_copy(update={"verdict": "kept"})
-    updates |= {"best": after, "command": made.command, "queue": [transform.ID, *rest] if proposal.again else rest}
+    updates |= {
+        "best": after,
+        "command": made.command,
+        "small": _with(proposal, state.small),
+        "queue": [transform.ID, *rest] if proposal.again else rest,
+    }
     if proposal.files:
         commit = _commit(state, context, kept, proposal)
         kept = kept.model_copy(update={"commit": commit.sha})

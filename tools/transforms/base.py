@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -25,14 +25,14 @@ class Proposal:
     Attributes:
         title: What it does, fit for a commit's first line.
         files: New contents by path; empty where only the command changes.
-        command: The command to run instead; None leaves it.
+        command: Writes a command of the program with the change; None leaves it.
         note: What the reader of the commit should know.
         again: The same transformation may propose more once this is kept.
     """
 
     title: str
     files: dict[str, bytes] = field(default_factory=dict)
-    command: str | None = None
+    command: Callable[[str], str] | None = None
     note: str = ""
     again: bool = False
 

@@ -33,10 +33,8 @@ class CompileModule(Transform):
         """See `Transform`."""
         if any(entry.get("region") is not None for entry in subject.step["operators"]):
             return None
-        off = _OFF.search(subject.command)
-        if off is not None:
-            command = f"{subject.command[: off.start('value')]}{_ON[off['value']]}{subject.command[off.end('value') :]}"
-            return Proposal("run the program with its own switch for torch.compile", command=command)
+        if _OFF.search(subject.command) is not None:
+            return Proposal("run the program with its own switch for torch.compile", command=_switched_on)
         for path, module in subject.on_path():
             edits = list(_at_switch(module))
             if edits:
@@ -50,6 +48,10 @@ class CompileModule(Transform):
 
 
 _NOTE = "On the CPU and on CUDA nothing changes. Every new shape of an input is compiled anew."
+
+
+def _switched_on(command: str) -> str:
+    return _OFF.sub(lambda off: f"{off['name']}{_ON[off['value']]}", command)
 
 
 def _at_switch(module: Module) -> Iterator[Edit]:

@@ -25,6 +25,11 @@ class LargerBatch(Transform):
         found = batch_in(subject.command)
         if found is None:
             return Advice("the entry has no option with `batch` in its name; name the batch there to have it tried")
-        size, rewritten = found
+        size = found[0]
         note = "The learning rate may need to follow the batch."
-        return Proposal(f"take {2 * size} samples in a step", command=rewritten(2 * size), note=note, again=True)
+        return Proposal(f"take {2 * size} samples in a step", command=_doubled, note=note, again=True)
+
+
+def _doubled(command: str) -> str:
+    found = batch_in(command)
+    return found[1](2 * found[0]) if found else command

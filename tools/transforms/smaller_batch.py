@@ -21,5 +21,9 @@ class SmallerBatch(Transform):
         found = batch_in(subject.command)
         if found is None or found[0] < 2:
             return Advice("the entry has no option with `batch` in its name and a number above 1")
-        size, rewritten = found
-        return Proposal(f"take {size // 2} samples in a step", command=rewritten(size // 2), again=True)
+        return Proposal(f"take {found[0] // 2} samples in a step", command=_halved, again=True)
+
+
+def _halved(command: str) -> str:
+    found = batch_in(command)
+    return found[1](max(1, found[0] // 2)) if found else command
