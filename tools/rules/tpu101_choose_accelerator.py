@@ -94,6 +94,15 @@ class ChooseAccelerator(PythonRule):
             "import torch\ndef to_var(x):\n    return x.cuda() if torch.accelerator.is_available() else x\n",
         ),
         Invalid(
+            "import torch\nD = torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else 'cpu'\n"
+            "d = torch.device(D if torch.cuda.is_available() else 'cpu')\n"
+            "e = torch.device(D if torch.cuda.is_available() and gpu else 'cpu')\n",
+            "import torch\nD = torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else 'cpu'\n"
+            "d = torch.device(D)\n"
+            "e = torch.device(D if torch.accelerator.is_available() and gpu else 'cpu')\n",
+            count=2,
+        ),
+        Invalid(
             "from torch.cuda import is_available\nd = 'cuda' if is_available() else 'cpu'\n",
             "import torch\n"
             "d = torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else 'cpu'\n",
@@ -121,9 +130,19 @@ def choices(module: Module) -> list[Match]:
             continue
         if any(is_generator(module, a) for a in (*module.ancestors(choice), *ast.walk(chosen))):
             continue
-        if not _is_resolved(module, otherwise):
+        if isinstance(chosen, ast.Name) and chosen.id in resolved_variables(module) and string(otherwise) == "cpu":
+            found.append(_resolved_already(module, choice, calls, chosen))
+        elif not _is_resolved(module, otherwise):
             found += _judge(module, choice, chosen, otherwise)
     return found
+
+
+def _resolved_already(module: Module, choice: ast.IfExp, calls: list[ast.Call], chosen: ast.Name) -> Match:
+    """A choice between the resolved device and the CPU: the device alone says both, unless more is asked for."""
+    if choice.test in calls and chosen is choice.body:
+        return Match(*module.span(choice), fix=Fix((module.replace(choice, chosen.id),)))
+    edits = dict.fromkeys(edit for call in calls for edit in ask_accelerator(module, call))
+    return Match(*module.span(choice), fix=Fix(tuple(edits)))
 
 
 def _judge(module: Module, choice: ast.IfExp, chosen: ast.expr, otherwise: ast.expr) -> Iterator[Match]:

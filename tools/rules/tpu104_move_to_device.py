@@ -5,16 +5,20 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from tools.calls import spread
 from tools.edits import Edit, Fix
 from tools.findings import Grade
 from tools.guards import dotted, on_cuda_path
 from tools.literals import DEVICE_WORD, cuda_moves
 from tools.module import Module
 from tools.project import Trait
-from tools.rewrite import cuda_test, device, parenthesised
+from tools.rewrite import alone, choose_by_test, cuda_test, device, parenthesised
 from tools.rules.base import Invalid, Match, PythonRule, Valid
 
 _TOP = 'DEVICE_TYPE = torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else "cpu"\n'
+
+
+_STARRED = "a device may be among the star arguments; move to the program's device by hand"
 
 
 class MoveToDevice(PythonRule):
@@ -54,7 +58,21 @@ class MoveToDevice(PythonRule):
         ),
         Invalid(
             "import torch\nmodel.cuda(args.gpu)\n",
-            f"import torch\n\n{_TOP}model.cuda(args.gpu) if torch.cuda.is_available() else model.to(DEVICE_TYPE)\n",
+            f"import torch\n\n{_TOP}if torch.cuda.is_available():\n    model.cuda(args.gpu)\nelse:\n    model.to(DEVICE_TYPE)\n",
+        ),
+        Invalid(
+            "import torch\nmodel = model.cuda(args.gpu)\n",
+            f"import torch\n\n{_TOP}"
+            "model = model.cuda(args.gpu) if torch.cuda.is_available() else model.to(DEVICE_TYPE)\n",
+        ),
+        Invalid(
+            "import torch\nx = x.cuda(0)\n",
+            f'import torch\n\n{_TOP}x = x.to("cuda:0" if torch.cuda.is_available() else DEVICE_TYPE)\n',
+        ),
+        Invalid(
+            "import torch\ny = [x.cuda(), x.cuda(*a)]\n",
+            f"import torch\n\n{_TOP}y = [x.to(DEVICE_TYPE), x.cuda(*a)]\n",
+            count=2,
         ),
         Invalid(
             "import torch\nx = f(x).cuda(rank, non_blocking=True)\n",
@@ -75,6 +93,9 @@ class MoveToDevice(PythonRule):
         own = bool(calls) and module.project.has(Trait.OWN_CUDA)
         note = "a class of this repository has a cuda() method of its own, which this call may mean" if own else None
         for call in calls:
+            if spread(call):
+                yield Match(*module.span(call), grade=Grade.ADVICE, note=_STARRED)
+                continue
             yield Match(*module.span(call), fix=_fix(module, call), grade=Grade.UNSAFE if own else None, note=note)
 
 
@@ -95,8 +116,16 @@ def _fix(module: Module, call: ast.Call) -> Fix:
         return Fix((rename, Edit(opening, opening, name + separator), *edits))
     if dotted(argument) and (dotted(argument) or "").endswith("gpu") and dotted(function.value):
         # `.cuda(None)` means the current device, so an index that may be None cannot go into an f-string.
+        statement = module.parent(call)
+        if isinstance(statement, ast.Expr) and alone(module, statement):
+            other = f"{module.text(function.value)}.to({name})"
+            fix = choose_by_test(module, statement, [(f"if {cuda_test(module)}:", ""), ("else:", other)])
+            return Fix((*fix.edits, *edits))
         text = f"{module.text(call)} if {cuda_test(module)} else {module.text(function.value)}.to({name})"
         return Fix((module.replace(call, parenthesised(module, call, text)), *edits))
+    if isinstance(argument, ast.Constant) and isinstance(argument.value, int):
+        chosen = f'"cuda:{argument.value}" if {cuda_test(module)} else {name}'
+        return Fix((rename, module.replace(argument, chosen), *edits))
     chosen = f'f"cuda:{{{module.text(argument)}}}" if {cuda_test(module)} else {name}'
     return Fix((rename, module.replace(argument, chosen), *edits))
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from tools.cuda_calls import imported
 from tools.device_tests import compared_device, conjuncts, off_cpu, places, replicates, type_text
 from tools.findings import Grade
-from tools.guards import on_cuda_path
+from tools.guards import dotted, on_cuda_path
 from tools.literals import is_cuda_literal
 from tools.module import Module
 from tools.rewrite import spell
@@ -24,7 +25,10 @@ class CompareDeviceType(PythonRule):
     ``device.type not in ("cpu", "meta")``: a tensor on "meta" goes the CPU's way, as it did. Tests for real
     CUDA features (pinned memory with an else branch that moves too, fused optimizers, cuDNN, DataParallel) stay.
 
-    Not covered: comparisons kept in a variable, and other spellings than ``==``, ``in`` and ``startswith``.
+    A comparison that is kept in a variable, or is what a function answers, is reported where more hangs on it than a
+    feature of CUDA: a file that is written, a batch size.
+
+    Not covered: other spellings than ``==``, ``in`` and ``startswith``.
     """
 
     ID = "TPU108"
@@ -35,6 +39,8 @@ class CompareDeviceType(PythonRule):
     TRIGGERS = ("cuda",)
     COVERS = ("A14", "D2")
     VALID = (
+        "import torch\non_gpu = device.type == 'cuda'\nif on_gpu:\n    torch.cuda.synchronize()\nloader = f(pin_memory=on_gpu)\n",
+        "def supports_fused(device):\n    return device.type == 'cuda'\n",
         "if device_type == 'cuda':\n    x = x.pin_memory().to(device, non_blocking=True)\nelse:\n    x = x.to(device)\n",
         "use_fused = fused and device_type == 'cuda'\n",
         "if device == 'cuda':\n    net = torch.nn.DataParallel(net).cuda()\n    cudnn.benchmark = True\n",
@@ -46,6 +52,11 @@ class CompareDeviceType(PythonRule):
         "if device_map == 'cuda':\n    model.to(device)\n",
     )
     INVALID = (
+        Invalid(
+            "import torch\non_gpu = device.type == 'cuda'\n\ndef end():\n    if on_gpu:\n        torch.save(m, 'm.pt')\n",
+            None,
+        ),
+        Invalid("DEVICE = 'cpu'\n\ndef is_gpu():\n    return DEVICE == 'cuda'\n", None),
         Invalid(
             "import torch\nif device.type == 'cuda':\n    model = model.to(device)\n",
             "import torch\nif device.type not in ('cpu', 'meta'):\n    model = model.to(device)\n",
@@ -70,7 +81,8 @@ class CompareDeviceType(PythonRule):
     )
 
     def check(self, module: Module) -> Iterator[Match]:
-        """Yields comparisons under which something is placed that the other branch does not place."""
+        """Yields comparisons under which something is placed that the other branch does not place, and kept answers."""
+        yield from _kept(module)
         holders: list[ast.If | ast.IfExp] = [*module.nodes(ast.If), *module.nodes(ast.IfExp)]
         for holder in holders:
             tests = [t for t in conjuncts(holder.test) if compared_device(t) is not None]
@@ -94,6 +106,57 @@ class CompareDeviceType(PythonRule):
                     yield Match(
                         *module.span(test), fix=imported(module, [edit], "torch.device"), grade=grade, note=note
                     )
+
+
+_KEPT = "the answer of a comparison with 'cuda' is kept, and what hangs on it does not happen on other accelerators"
+_ASK = 'ask `!= "cpu"` if any accelerator is meant; keep it where only CUDA is'
+_FEATURE = re.compile(
+    r"(?i)cuda|cudnn|pin_?memory|non_blocking|autocast|\bamp\b|scaler|fused|channels_last|nccl|half|fp16|float16|compile|"
+    r"stream|graph|tf32|flash|triton|kernel|warn|\blog|print|raise|^\s*(pass|else:?|#.*|[)\]}]*)?\s*$"
+)
+"""Lines that are about features of CUDA, or say something."""
+_OF_CUDA = re.compile(
+    r"(?i)cuda|nvidia|flash|fused|amp|autocast|half|fp16|bf16|pin|triton|kernel|compile|graph|scaler|support"
+)
+
+
+def _kept(module: Module) -> Iterator[Match]:
+    """Comparisons that a plain name keeps, or a function answers, for whatever it is asked."""
+    for statement in module.nodes(ast.Assign, ast.Return):
+        test = statement.value  # type: ignore[attr-defined]
+        if test is None or compared_device(test) is None or type_text(module, test, "torch.device") is None:
+            continue
+        if on_cuda_path(module, statement):
+            continue
+        if isinstance(statement, ast.Assign):
+            names = [dotted(target) for target in statement.targets]
+            decides = len(names) == 1 and names[0] is not None and _hangs_on(module, names[0])
+        else:
+            function = module.function(statement)
+            decides = isinstance(function, ast.FunctionDef) and not _OF_CUDA.search(function.name)
+            decides = decides and _is_whole(function)
+        if decides:
+            yield Match(*module.span(test), _KEPT, grade=Grade.ADVICE, note=_ASK)
+
+
+def _is_whole(function: ast.AST | None) -> bool:
+    """Whether a function does nothing but answer."""
+    body = [
+        s for s in getattr(function, "body", []) if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))
+    ]
+    return len(body) == 1
+
+
+def _hangs_on(module: Module, name: str) -> bool:
+    """Whether under ``if name:`` stands more than features of CUDA; told by the lines, as the rest may not be parsed."""
+    if _OF_CUDA.search(name):
+        return False
+    word = re.escape(name)
+    asked = re.compile(
+        rf"^([ \t]*)(?:el)?if (?:not )?(?:self\.)?{word}\b[^\n]*:[ \t]*\n((?:\1[ \t]+[^\n]*\n|[ \t]*\n)+)", re.M
+    )
+    lines = (line for match in asked.finditer(module.source.text + "\n") for line in match.group(2).splitlines())
+    return any(not _FEATURE.search(line) for line in lines)
 
 
 def needs_cuda_call(module: Module, region: list[ast.AST]) -> bool:

@@ -43,6 +43,7 @@ class WidenDeviceList(PythonRule):
         "import torch\ndef _use_triton(device):\n    return HAS and device.type in ('cuda', 'xpu')\n",
         "import torch\nif grad.device.type in ('cuda', 'mps'):\n    torch._prims_common.alert_not_deterministic('k')\n",
         "def fast(x):\n    if x.device.type not in ('cpu', 'cuda'):\n        return False\n    return True\n",
+        "def f(device):\n    if device not in ['cuda', 'xpu']:\n        raise ValueError('profiling is for CUDA and XPU')\n",
         "if color in ('red', 'blue', 'cuda'):\n    f()\n",
     )
     INVALID = (
@@ -107,6 +108,8 @@ def _of_kernels(module: Module, test: ast.Compare) -> bool:
     for parent in module.ancestors(test):
         if isinstance(parent, ast.If | ast.IfExp):
             body = parent.body if isinstance(parent, ast.If) else [parent.body]
+            if any(isinstance(s, ast.Raise) and _SOURCES.search(module.text(s)) for s in body):
+                return True
             told = [module.text(parent.test), *(module.text(s).partition("\n")[0] for s in body)]
             return child is parent.test and any(_KERNELS.search(text) for text in told)
         if isinstance(parent, ast.stmt):

@@ -14,6 +14,7 @@ from tools.rewrite import guard, parenthesised
 from tools.rules.base import Invalid, Match, PythonRule
 
 NAMES = ("torch.nn.DataParallel", "torch.nn.parallel.DataParallel", "torch.nn.parallel.data_parallel.DataParallel")
+_OF_CLASS = "build objects of this class on CUDA only, and use the model as it is elsewhere"
 _TOP = 'DEVICE_TYPE = torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else "cpu"\n'
 
 
@@ -41,6 +42,7 @@ class WrapDataParallelOnCuda(PythonRule):
         "import torch\nassert isinstance(model, torch.nn.DataParallel)\n",
     )
     INVALID = (
+        Invalid("import torch\n\nclass Parallel(torch.nn.DataParallel):\n    pass\n\nmodel = Parallel(net)\n", None),
         Invalid(
             "import torch\nimport torch.nn as nn\n\nmodel = nn.DataParallel(model, device_ids=[0, 1])\n",
             f"import torch\nimport torch.nn as nn\n\n{_TOP}\n"
@@ -55,6 +57,10 @@ class WrapDataParallelOnCuda(PythonRule):
 
     def check(self, module: Module) -> Iterator[Match]:
         """Yields wrappings off the CUDA-only path."""
+        for kind in module.nodes(ast.ClassDef):
+            for base in kind.bases:
+                if module.qualify(base) in NAMES:
+                    yield Match(*module.span(base), grade=Grade.ADVICE, note=_OF_CLASS)
         for call in module.calls(*NAMES):
             if on_cuda_path(module, call) or _settled(module, call):
                 continue
