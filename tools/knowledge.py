@@ -1,4 +1,4 @@
-"""What is known of failures that only a run shows: the entries in `prompts/knowledge/`, read and checked."""
+"""What is known of porting to TPUs, most of all of failures that only a run shows: `prompts/knowledge/`, read, checked."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from tools.errors import Exit, UserError
 
@@ -56,7 +56,10 @@ class Symptom(BaseModel):
 
 
 class Entry(BaseModel):
-    """One thing that can go wrong at run time: how it looks, why it happens and what to do.
+    """One thing that can go wrong or is good to know: how it looks, why it is so and what to do.
+
+    An entry without symptoms is advice: searched for, and never named as the cause of a failure. Its probe is a program
+    that comes to its end where the fact holds; that of an entry with symptoms shows them.
 
     Attributes:
         id: the file's name without its suffix.
@@ -67,7 +70,7 @@ class Entry(BaseModel):
 
     id: str = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")
     title: str = Field(min_length=1, max_length=120)
-    symptoms: tuple[Symptom, ...] = Field(min_length=1)
+    symptoms: tuple[Symptom, ...] = ()
     owner: Blame
     rules: tuple[str, ...] = Field(default=(), description="rules that find the cause in the source")
     rows: tuple[str, ...] = Field(default=(), description="rows of tools/coverage.toml")
@@ -76,7 +79,7 @@ class Entry(BaseModel):
     general: bool = False
     cause: str = Field(min_length=1)
     remedy: str = Field(min_length=1)
-    probe: str | None = Field(default=None, description="a small program that shows the symptom on the device")
+    probe: str | None = Field(default=None, description="a small program that shows the symptom, or the fact")
 
     @field_validator("symptoms")
     @classmethod
@@ -84,6 +87,12 @@ class Entry(BaseModel):
         if any(not symptom.places() for symptom in value):
             raise ValueError("a symptom must ask for something")
         return value
+
+    @model_validator(mode="after")
+    def _supported(self) -> Entry:
+        if not self.sources and self.probe is None and not self.symptoms:
+            raise ValueError("advice needs a source or a probe")
+        return self
 
 
 @cache

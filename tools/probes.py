@@ -76,7 +76,9 @@ def probe(
 
 
 def judge(entry: Entry, output: runner.RunOutput) -> tuple[Standing, str]:
-    """Whether a probe's run shows what its entry says."""
+    """Whether a probe's run shows what its entry says: its symptom, or for advice that it comes to its end."""
+    if not entry.symptoms and output.outcome == "completed":
+        return Standing.HOLDS, "it comes to its end, as the entry says"
     known = [cause.entry for cause in diagnose(output)]
     if entry.id in known:
         return Standing.HOLDS, output.explanation
