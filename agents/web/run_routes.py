@@ -43,7 +43,11 @@ def list_runs(
 ) -> HTMLResponse:
     """The list of runs, narrowed by what is asked for."""
     narrowed = listing.Filter(state=state, repository=repository, verdict=verdict, text=text)
-    every = listing.rows()
+    owned = _started(request)
+    every = [
+        row.model_copy(update={"status": "running", "verdict": "unfinished"}) if owned.owns(row.id) else row
+        for row in listing.rows()
+    ]
     kept = [row for row in every if narrowed.keeps(row)]
     last = max(1, -(-len(kept) // listing.PAGE))
     at = min(max(at, 1), last)
@@ -121,7 +125,9 @@ def show_run(request: Request, run_id: str) -> HTMLResponse:
     owned = _started(request).owns(run_id)
     if row.status == "finished" and not owned:
         return page(request, "report.html", row=row, it=report.gather(folder), stages=STAGES)
-    said = "" if row.status == "running" else started.said(run_id)
+    # Between its start and its first words the child has not taken the run yet.
+    row = row.model_copy(update={"status": "running"}) if owned else row
+    said = "" if owned else started.said(run_id)
     return page(request, "progress.html", row=row, owned=owned, lines=lines_of(folder.path), said=said)
 
 

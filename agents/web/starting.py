@@ -84,18 +84,22 @@ def usable_source(text: str) -> str:
         raise UserError("No repository is given.", "Give the absolute path of a folder, or a git URL.")
     if _ADDRESS.fullmatch(text):
         return text
-    path = Path(text).expanduser() if text.startswith("~") else Path(text)
-    try:
-        is_folder = path.is_absolute() and path.is_dir()
-    except (ValueError, OSError):  # a null byte, or a name that no file system takes
-        is_folder = False
-    if not is_folder:
+    path = _folder(text)
+    if path is None:
         shown = text if len(text) < 200 else f"{text[:197]}..."
         raise UserError(
             f"{shown} is no folder on the server, and no git URL.",
             "Give an absolute path, or an address such as https://github.com/owner/project.",
         )
     return str(path.resolve())
+
+
+def _folder(text: str) -> Path | None:
+    try:
+        path = Path(text).expanduser() if text.startswith("~") else Path(text)
+        return path if path.is_absolute() and path.is_dir() else None
+    except (ValueError, OSError, RuntimeError):  # a null byte, a name no file system takes, a user who is not there
+        return None
 
 
 def usable_model(name: str, source: str) -> str | None:

@@ -6,7 +6,7 @@ const base = `/chats/${chat.dataset.name}`;
 const byId = (id) => document.getElementById(id);
 const log = byId("log"), words = byId("words"), send = byId("send"), interrupt = byId("interrupt");
 const busy = byId("busy"), asking = byId("ask"), mode = byId("mode"), completion = byId("completion");
-let saying = null, known = [], chosen = -1, isOpen = false;
+let saying = null, known = [], chosen = -1, isOpen = false, isFollowing = true, lastScroll = 0;
 const typed = [];
 let recalled = 0;
 
@@ -18,12 +18,23 @@ function element(kind, className, text) {
 }
 
 function add(made) {
-  const atEnd = window.innerHeight + window.scrollY >= document.body.scrollHeight - 160;
   saying = null;
   log.append(made);
-  if (atEnd) window.scrollTo(0, document.body.scrollHeight);
+  follow();
   return made;
 }
+
+// The end stays in sight, unless the reader has gone up to read.
+function follow() {
+  if (isFollowing) log.lastElementChild?.scrollIntoView({ block: "end" });
+}
+
+window.addEventListener("scroll", () => {
+  const end = log.getBoundingClientRect().bottom;
+  if (window.scrollY < lastScroll) isFollowing = end < window.innerHeight + 40;
+  else if (end < window.innerHeight + 40) isFollowing = true;
+  lastScroll = window.scrollY;
+}, { passive: true });
 
 function work(text) {
   busy.querySelector(".text").textContent = text;
@@ -59,9 +70,10 @@ const events = {
     byId("about").textContent = `${one.source} · ${model}${one.entry ? ` · ${one.entry}` : ""}`;
     byId("standing").textContent = one.standing;
     mode.value = one.mode;
+    log.classList.toggle("plain", !one.model);
     one.history.forEach(take);
     setBusy(false);
-    words.focus();
+    words.focus({ preventScroll: true });
   },
   begin: (one) => {
     add(element("p", one.said.startsWith("/") ? "you word" : "you", one.said));
@@ -74,6 +86,7 @@ const events = {
       saying = made;
     }
     saying.textContent += one.text;
+    follow();
   },
   call: (one) => add(element("p", "call", `→ ${one.name} ${one.arguments === "{}" ? "" : one.arguments}`)),
   result: (one) => { add(element("pre", "outcome", one.text)).tabIndex = 0; },
