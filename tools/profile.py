@@ -22,7 +22,7 @@ from tools.commands import Command
 from tools.errors import Exit, UserError
 from torchtpu.targets import GENERATIONS, Target, UnknownTarget, describe, find
 
-FORMAT = 5
+FORMAT = 6
 GIB = 2**30
 _LARGE = 8 * 2**20
 STEP, _PROGRAM, _ABOUT = "step.json.gz", "program.mlir.gz", "about.json"

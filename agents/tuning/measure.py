@@ -34,9 +34,15 @@ def measure(state: TuneState, runtime: Runtime[Context]) -> dict[str, object]:
     if state.options.keep_batch:
         names = [name for name in names if name not in {one.ID for one in every() if one.CHANGES == "batch"}]
     return {
-        "plain": plain, "small": state.options.verify_entry or command, "whole": whole, "operators": operators, "best": plain, "command": command, "queue": names,
-        "queued": True, "migrated": _head(context),
-    }  # fmt: skip
+        "plain": plain,
+        "whole": whole,
+        "operators": operators,
+        "best": plain,
+        "command": command,
+        "small": state.options.verify_entry or command,
+        "queue": names,
+        "migrated": _head(context),
+    }
 
 
 def _head(context: Context) -> str:

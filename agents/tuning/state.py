@@ -47,7 +47,6 @@ class TuneState(State):
     """State of the tune graph."""
 
     queue: list[str] = Field(default=[], description="ids of transformations that are still to be tried")
-    queued: bool = False
     plain: Estimate | None = Field(default=None, description="the migrated program as it launches its step")
     operators: Estimate | None = Field(default=None, description="the same, every operator a program of its own")
     whole: Estimate | None = Field(default=None, description="the same step as one program: what fusion can come to")

@@ -156,7 +156,8 @@ def _take_lists(torch: Any) -> None:
     """Lets optimizers and clipping take lists of tensors at a time where they would with real ones."""
     from torch._subclasses.fake_tensor import FakeTensor
 
-    torch.utils._foreach_utils._foreach_supported_types.append(FakeTensor)
+    for module in (torch.utils._foreach_utils, torch.optim.optimizer):
+        module._foreach_supported_types.append(FakeTensor)
 
 
 def _one_process(torch: Any) -> None:

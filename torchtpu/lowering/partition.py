@@ -121,6 +121,9 @@ class _Cutter:
             for number in entry["results"]:
                 if number is not None:
                     self.maker.setdefault(number, at)
+        # What is written in place was there before.
+        for entry in step["inputs"]:
+            self.maker.pop(entry["tensor"], None)
         self.kept = set(step["kept"])
 
     def _read(self, entry: Step) -> list[int]:
@@ -133,7 +136,7 @@ class _Cutter:
             self._add_views(at, inside)
         order = sorted(inside)
         made = {number for at in order for number in self.operators[at]["results"] if number is not None}
-        made -= {number for number in made if self.maker[number] not in inside}
+        made = {number for number in made if self.maker.get(number) in inside}
         read = [number for at in order for number in self._read(self.operators[at])]
         inputs = list(dict.fromkeys(number for number in read if number not in made))
         kept = [number for number in sorted(made) if self._is_needed(number, inside)]
