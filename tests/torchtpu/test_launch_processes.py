@@ -249,3 +249,12 @@ def test_run_of_an_unknown_device_says_so(tmp_path: Path) -> None:
     result = run(tmp_path, "print(1)\n", argv=["python", "-I", "prog.py"])
     assert result.outcome is Outcome.COMPLETED
     assert "Which device it ran on is not known (no Python process reported" in result.explain()
+
+
+def test_a_rank_that_failed_is_named_where_the_others_wait_for_it(tmp_path: Path) -> None:
+    write(tmp_path, "import torch, os\nopen(f'shard{os.environ[\"RANK\"]}')\n", "rank.py")
+    write(tmp_path, "import time\nwhile True:\n    time.sleep(1)\n", "waiting.py")
+    result = run(tmp_path, argv=["sh", "-c", "RANK=1 python rank.py; RANK=0 python waiting.py"], time_limit=20)
+    assert result.outcome is Outcome.TIME_LIMIT
+    assert "an exception ended rank 1, at rank.py:2" in result.explain()
+    assert "No such file or directory: 'shard1'" in result.explain()

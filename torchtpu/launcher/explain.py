@@ -133,12 +133,25 @@ def _abort(result: Facts) -> str:
 
 def _time_limit(result: Facts) -> str:
     text = f"The program was still running at its time limit of {result.detail}{_after(result)}."
-    return f"{text} {_stood(result)}".strip()
+    return " ".join(part for part in (text, _failed_before(result), _stood(result)) if part)
 
 
 def _hang(result: Facts) -> str:
     text = f"The program hung{_after(result)}: no output, no event and no processor use for {result.detail}."
-    return f"{text} {_stood(result)}".strip()
+    return " ".join(part for part in (text, _failed_before(result), _stood(result)) if part)
+
+
+def _failed_before(result: Facts) -> str:
+    """What one of several processes died of, while the others waited for it."""
+    error = result.exception
+    if error is None or error.rank is None:
+        return ""
+    where = error.frames[-1] if error.frames else error.where
+    at = f", at {place(where)}" if where else ""
+    return (
+        f"Before that an exception ended rank {error.rank}{at}. {_first_line(error).rstrip('.')}."
+        " The other ranks may have waited for it ever since."
+    )
 
 
 def _memory(result: Facts) -> str:
