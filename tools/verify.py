@@ -7,7 +7,7 @@ The runs, each a supervised child in a fresh copy of its tree, all with the same
 | reference | original | CPU, `cuda` an alias of it | float32 |
 | again | original | the same | the same; shows whether the program is deterministic |
 | jitter-1 | original | the same, weights moved by one unit in the last place | float32; unit of error |
-| jitter-2 | original | likewise, and by other kernels (without oneDNN) | float32; unit of error |
+| jitter-2 | original | likewise, without oneDNN, and sums moved as another order would | float32; unit of error |
 | low | original | the same | the program's own with bfloat16 for float16, TPU matrix numerics |
 | migrated | migrated | CPU, `cuda` an alias of it | float32 |
 | migrated-low | migrated | the same | as low |
@@ -94,7 +94,7 @@ def _cpu(name: str, tree: Literal["original", "migrated"], **proof: Any) -> _Pla
 
 REFERENCE = _cpu("reference", "original")
 AGAIN = _cpu("again", "original")
-# A device adds up in an order of its own, which moves sums that cancel more than a weight's last bit does.
+# A device adds up in an order of its own: long sums and those that cancel move more than a weight's last bit shows.
 JITTERS = [_cpu("jitter-1", "original", jitter=1), _cpu("jitter-2", "original", jitter=2, other_kernels=True)]
 # A TPU computes in bfloat16 what asks for float16: the unit of error must have as few bits.
 LOW = _cpu("low", "original", precision="bfloat16")

@@ -3,7 +3,7 @@
 The unit of a tensor is the largest of
 
 - the distance of each jittered run from the reference (weights moved by one float32 unit in the last place, in one of
-  them by other kernels, which add up in another order);
+  them also every sum by what another order of adding up would move it; see `torchtpu.proof.sums`);
 - the median relative distance of that run's tensors of the same kind and step, times the tensor's own norm:
   one jitter is one random sample, and a tensor of few elements may by chance not move at all;
 - the floor of the precision times its norm.

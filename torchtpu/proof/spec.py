@@ -35,7 +35,7 @@ class Proof:
             also, but takes bfloat16 where the program asks for float16, as a migrated program does on a TPU.
         numerics_on_cpu: Matrix inputs on the CPU are rounded to bfloat16, as a TPU does.
         jitter: Seed of a perturbation of the weights by one unit in the last place; None leaves them.
-        other_kernels: The CPU computes without oneDNN, and so adds up in another order.
+        other_kernels: The CPU computes without oneDNN, and its sums are moved as another order of adding up would.
         draws: Random numbers are drawn on the CPU, in the same order on every device, and then copied.
         seed: Seed of torch, numpy and random where the program sets none itself.
         record: Folder the recorder writes to; None records nothing.

@@ -58,7 +58,10 @@ def begin(torch: Any) -> None:
 
         numerics.install(torch)
     if proof.other_kernels:
+        from torchtpu.proof import sums
+
         torch.backends.mkldnn.set_flags(False)
+        sums.install(torch)
     if proof.jitter is not None:
         from torchtpu.proof import jitter
 
