@@ -184,16 +184,21 @@ def _under_cuda(module: Module, parent: ast.AST, child: ast.AST) -> bool:
     return _skipped_without_cuda(module, parent) or parent.name in _helpers_of_skipped(module)
 
 
-CUDA_LIBRARIES = frozenset({"tensorrt", "tensorrt_llm", "torch_tensorrt", "pycuda", "megatron", "transformer_engine"})
+CUDA_LIBRARIES = frozenset(
+    {"tensorrt", "tensorrt_llm", "torch_tensorrt", "torch2trt", "pycuda", "megatron", "transformer_engine"}
+)
 """Libraries without which the code around them has no purpose, and which exist for CUDA only."""
 
 
+_TESTS_ON_GPUS = re.compile(r"(?i)multi_?gpu|(^|_)(cuda|gpu)s?[_.]")
 _FOR_LIBRARY = re.compile(r"^_cuda_|(^|_)(trt|tensorrt|bnb|bitsandbytes|transformer_engine)[_.]")
 
 
 def _with_cuda_library(module: Module, node: ast.AST) -> bool:
     """Whether the function or class around it, or the whole file, is written around a library for CUDA."""
-    if _FOR_LIBRARY.search(module.source.relative.rpartition("/")[2]):
+    path = module.source.relative
+    name = path.rpartition("/")[2]
+    if _FOR_LIBRARY.search(name) or (is_test(path) and _TESTS_ON_GPUS.search(name)):
         return True
     if _calls_extension(module, node):
         return True
@@ -341,6 +346,16 @@ def _guards(module: Module, parent: ast.AST, child: ast.AST) -> bool:
     return False
 
 
+_PLACES = re.compile(r"\bdevice\s*=(?!=)|\.to\(|\.cuda\(|[\"']cuda")
+
+
+def _asks_nccl(test: ast.expr) -> bool:
+    if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Eq):
+        return False
+    sides = (test.left, test.comparators[0])
+    return any(string(s) in ("nccl", "smddp") or (dotted(s) or "").endswith(".NCCL") for s in sides)
+
+
 _COLLECTIVES = re.compile(r"\b(hccl|cncl|mccl|xccl)\b", re.IGNORECASE)
 
 
@@ -349,11 +364,11 @@ def _for_vendor(module: Module, branch: ast.If) -> bool:
     test = branch.test
     if isinstance(test, ast.Name):
         return test.id == "cuda" and is_test(module.source.relative)
-    if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Eq):
+    parts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
+    if not any(_asks_nccl(part) for part in parts):
         return False
-    sides = (test.left, test.comparators[0])
-    if not any(string(s) in ("nccl", "smddp") or (dotted(s) or "").endswith(".NCCL") for s in sides):
-        return False
+    if not any(_PLACES.search(module.text(statement)) for statement in branch.body):
+        return True
     function = module.function(branch)
     return function is not None and _COLLECTIVES.search(module.text(function)) is not None
 

@@ -44,6 +44,7 @@ class WidenDeviceList(PythonRule):
         "import torch\nif grad.device.type in ('cuda', 'mps'):\n    torch._prims_common.alert_not_deterministic('k')\n",
         "def fast(x):\n    if x.device.type not in ('cpu', 'cuda'):\n        return False\n    return True\n",
         "def f(device):\n    if device not in ['cuda', 'xpu']:\n        raise ValueError('profiling is for CUDA and XPU')\n",
+        "def _supports_loss_kernel(x):\n    good = x.device.type in ('cuda', 'xpu') and x.ndim > 1\n    return good\n",
         "if color in ('red', 'blue', 'cuda'):\n    f()\n",
     )
     INVALID = (
@@ -115,6 +116,8 @@ def _of_kernels(module: Module, test: ast.Compare) -> bool:
         if isinstance(parent, ast.stmt):
             function = module.function(parent)
             if function is not None and _SOURCES.search(module.text(function)):
+                return True
+            if _KERNELS.search(getattr(function, "name", "")):
                 return True
             return _KERNELS.search(module.text(parent)) is not None
         child = parent

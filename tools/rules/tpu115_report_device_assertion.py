@@ -38,6 +38,7 @@ class ReportDeviceAssertion(PythonRule):
         "assert device.type != 'cpu'\n",
         "def setup(self):\n    if not isinstance(self.accelerator, CUDAAccelerator):\n        raise RuntimeError('DeepSpeed needs CUDA')\n",
         "if device.type != 'cuda':\n    return_early()\n",
+        "class Conv(torch.autograd.Function):\n    def forward(ctx, x):\n        if not x.is_cuda:\n            raise NotImplementedError\n",
     )
     INVALID = (
         Invalid("assert device.type == 'cuda', 'needs CUDA'\n", None),
@@ -54,10 +55,16 @@ class ReportDeviceAssertion(PythonRule):
         for branch in module.nodes(ast.If):
             if branch.orelse or not isinstance(branch.body[-1], ast.Raise) or _is_start(module, branch.test):
                 continue
-            if _asks_class(module, branch.test):
+            if _asks_class(module, branch.test) or _in_kernel(module, branch):
                 continue
             if is_no_cuda_test(module, branch.test) and not on_cuda_path(module, branch):
                 yield Match(*module.span(branch.test), note=_NOTE)
+
+
+def _in_kernel(module: Module, branch: ast.If) -> bool:
+    """Whether it is in an autograd function, which is written around a kernel that it names."""
+    holders = (a for a in module.ancestors(branch) if isinstance(a, ast.ClassDef))
+    return any((dotted(base) or "").rpartition(".")[2] == "Function" for holder in holders for base in holder.bases)
 
 
 def _asks_class(module: Module, test: ast.expr) -> bool:

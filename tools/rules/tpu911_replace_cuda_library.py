@@ -76,6 +76,7 @@ class ReplaceCudaLibrary(PythonRule):
         Valid("from deepspeed.utils import logger\n", "deepspeed/runtime/zero.py"),
         "try:\n    import xformers\n    HAS_XFORMERS = True\nexcept ImportError:\n    HAS_XFORMERS = False\n",
         "try:\n    import apex\n    optimizers['fused'] = apex.optimizers.FusedAdam\nexcept ImportError:\n    pass\n",
+        Valid("import tensorrt as trt\n", "tools/trt.py"),
         Valid("from numba import cuda\n", "loss/cuda_utils/reduce.py"),
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import cupy\n",
     )
@@ -99,6 +100,8 @@ class ReplaceCudaLibrary(PythonRule):
                 continue
             if _sets_flag(module, statement, library) or _CUDA_FOLDER.search(module.source.relative):
                 continue
+            if library in ("tensorrt", "torch_tensorrt") and _TENSORRT.search(module.source.relative):
+                continue
             if _under_test(module, statement, library) or _for_version(module, statement) or _is_own(module, library):
                 continue
             seen.add(library)
@@ -109,6 +112,7 @@ class ReplaceCudaLibrary(PythonRule):
             yield Match(*module.span(statement), f"{library} has {said}", note=note)
 
 
+_TENSORRT = re.compile(r"(?i)(^|[/_])(trt|tensorrt)")
 _CUDA_FOLDER = re.compile(r"(?i)(^|[/_])cuda([/_.]|$)")
 """Files that are for CUDA by their name."""
 
