@@ -55,12 +55,24 @@ def create_app(settings: ServeSettings) -> FastAPI:
     app.state.closing = threading.Event()
     for router in (sign_in.router, run_routes.router, chat_routes.router, health.router, api.router):
         app.include_router(router)
+    _include_bot(app)
     app.mount("/static", _Static(directory=HERE / "static"), name="static")
     app.add_exception_handler(UserError, _user_error)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_middleware(Guard, settings=settings, visitors=app.state.visitors)
     app.add_middleware(Measured, metrics=app.state.metrics)
     return app
+
+
+def _include_bot(app: FastAPI) -> None:
+    """The GitHub side, where an app is named; it guards its own path."""
+    from agents.bot.settings import configured
+
+    settings = configured()
+    if settings is not None:
+        from agents.bot.webhook import router
+
+        app.include_router(router(settings))
 
 
 @asynccontextmanager

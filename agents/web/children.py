@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+SECRETS = ("TORCHTPU_TOKEN", "TORCHTPU_GITHUB_", "TORCHTPU_DATABASE_URL")
+"""Beginnings of the names of variables that no child gets to see."""
 ROOMS = Path(__file__).resolve().parents[2]
 _START = (
     "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); module = sys.argv.pop(1);"
@@ -24,7 +26,7 @@ def start(module: str, *arguments: str, **options: Any) -> subprocess.Popen[byte
         options: What `subprocess.Popen` takes besides.
     """
     command = [sys.executable, "-P", "-c", _START, str(ROOMS), module, *arguments]
-    # The server's own secret is nothing to a program that runs other people's code.
-    env = {name: value for name, value in os.environ.items() if name != "TORCHTPU_TOKEN"}
+    # The server's own secrets are nothing to a program that runs other people's code.
+    env = {name: value for name, value in os.environ.items() if not name.startswith(SECRETS)}
     env |= {"PYTHONUNBUFFERED": "1"}
     return subprocess.Popen(command, env=env, start_new_session=True, **options)

@@ -36,7 +36,7 @@ def sign_in(
         return page(request, "sign_in.html", 429, next=_inside(next), problem="Too many wrong tokens. Wait a minute.")
     if not visitors.is_token(token.strip()):
         visitors.failed()
-        return page(request, "sign_in.html", 403, next=_inside(next), problem="That is not the token.")
+        return page(request, "sign_in.html", 401, next=_inside(next), problem="That is not the token.")
     visitors.end(request.state.visitor)
     answer = RedirectResponse(_inside(next), 303)
     answer.headers["set-cookie"] = set_cookie(visitors, visitors.new(signed_in=True), request.scope)
