@@ -92,7 +92,9 @@ def _tried(
         (root / path).write_bytes(data)
     try:
         with program.copied(state, context, made.command) as request:
-            after = program.estimated(request, context)
+            # Until it fits, only that counts; what it launches is compiled program by program once it does.
+            unfit = state.best is not None and state.best.outcome == "out-of-memory"
+            after = program.estimated(request, context, "compiled" if unfit else "launched")
     except UserError as error:
         git.start_branch(tree, state.branch, _tip(state))
         return made.model_copy(update={"before": state.best, "reason": error.message[:400]}), updates

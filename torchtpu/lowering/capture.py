@@ -155,8 +155,9 @@ def _let_swap(torch: Any) -> None:
 def _take_lists(torch: Any) -> None:
     """Lets optimizers and clipping take lists of tensors at a time where they would with real ones."""
     from torch._subclasses.fake_tensor import FakeTensor
+    from torch.optim import optimizer
 
-    for module in (torch.utils._foreach_utils, torch.optim.optimizer):
+    for module in (torch.utils._foreach_utils, optimizer):
         module._foreach_supported_types.append(FakeTensor)
 
 
