@@ -139,5 +139,22 @@ def sine_waves(root: Path) -> None:
     )
 
 
+def photographs(folder: str, **num_images: int) -> Prepare:
+    """Folders of images of 256 x 256 with smooth random colours, one a keyword."""
+
+    def prepare(root: Path) -> None:
+        import numpy as np
+        from PIL import Image
+
+        for name, count in num_images.items():
+            target = root / folder / name
+            target.mkdir(parents=True)
+            for number in range(count):
+                coarse = np.random.default_rng(number).integers(0, 256, (16, 16, 3), dtype=np.uint8)
+                Image.fromarray(coarse).resize((256, 256)).save(target / f"{number}.png")
+
+    return prepare
+
+
 def nothing(root: Path) -> None:
     """For programs that bring or make their own data."""

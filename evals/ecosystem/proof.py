@@ -14,6 +14,7 @@ from typing import Any
 
 from evals import results
 from evals.ecosystem import checkout
+from evals.ecosystem.further import FURTHER
 from evals.ecosystem.projects import PROJECTS, Project
 from evals.ecosystem.record import Judged
 from tools.patch import patch_steps
@@ -22,6 +23,7 @@ OUT = Path(__file__).resolve().parents[2] / "out" / "proof"
 NAME = "ecosystem_proof"
 STAGES = ("forward", "gradients", "trains", "preserves")
 STEPS = 20
+ALL = [*PROJECTS, *FURTHER]
 
 
 class Compared(Judged):
@@ -58,7 +60,7 @@ class Compared(Judged):
 def arguments() -> argparse.Namespace:
     """Parse the command line."""
     parser = argparse.ArgumentParser(prog="python -m evals.ecosystem.proof", description=__doc__)
-    parser.add_argument("only", nargs="*", metavar="PROJECT", help=f"of: {', '.join(p.name for p in PROJECTS)}")
+    parser.add_argument("only", nargs="*", metavar="PROJECT", help=f"of: {', '.join(p.name for p in ALL)}")
     parser.add_argument("--source-dir", type=Path, help="folder with checkouts by name; default: clone from GitHub")
     parser.add_argument("--wide-python", type=Path, help="interpreter of programs that need more packages")
     parser.add_argument("--steps", type=int, default=STEPS, help="optimizer steps of each run (default: %(default)s)")
@@ -72,7 +74,7 @@ def main() -> int:
     """Return 0 if no stage of any chosen project fails or is not run."""
     args = arguments()
     records = []
-    for project in (p for p in PROJECTS if not args.only or p.name in args.only):
+    for project in (p for p in ALL if not args.only or p.name in args.only):
         record = study(project, args)
         print(f"{project.name:<26} {_in_short(record)}  {record.seconds:.0f} s", flush=True)
         records.append(record)
@@ -125,7 +127,7 @@ def publish(records: list[Compared]) -> None:
     known = {old["name"]: Compared.model_validate(old) for old in results.read(NAME)}
     for record in records:
         known[record.name] = Compared.model_validate(results.without_places(record.model_dump(mode="json")))
-    ordered = [known[project.name] for project in PROJECTS if project.name in known]
+    ordered = [known[project.name] for project in ALL if project.name in known]
     results.publish(NAME, [record.model_dump(mode="json") for record in ordered], page(ordered))
 
 
