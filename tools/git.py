@@ -96,10 +96,10 @@ _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 _PR_SET_PDEATHSIG = 1
 
 
-def _die_with_parent() -> None:
+def die_with_parent(by: signal.Signals = signal.SIGKILL) -> None:
     """Runs in the child: a git command of a killed run must not go on beside the resumed one."""
-    assert _LIBC is not None
-    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if _LIBC is not None:
+        _LIBC.prctl(_PR_SET_PDEATHSIG, by)
 
 
 def _environment(private: bool, extra: Mapping[str, str]) -> dict[str, str]:
@@ -146,7 +146,7 @@ def run_git(
             input=stdin if stdin is not None else b"",
             capture_output=True,
             timeout=timeout,
-            preexec_fn=_die_with_parent if private and _LIBC else None,
+            preexec_fn=die_with_parent if private and _LIBC else None,
             check=False,
         )
     except FileNotFoundError as error:

@@ -15,8 +15,6 @@ from tools.errors import Exit, UserError
 
 PREFIX = "TORCHTPU_GITHUB_"
 DATABASE = "TORCHTPU_DATABASE_URL"
-SECRETS = (PREFIX, DATABASE, "TORCHTPU_TOKEN")
-"""Beginnings of the names of variables that no child of ours gets to see."""
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 

@@ -46,7 +46,21 @@ cannot do it (no device, a package is missing); 4 interrupted or waiting for you
 """
 
 _COMMANDS = (
-    *("migrate", "tune", "verify", "run", "trace", "diagnose", "chat", "serve", "mcp", "scan", "profile", "targets"),
+    *(
+        "migrate",
+        "tune",
+        "verify",
+        "run",
+        "trace",
+        "diagnose",
+        "chat",
+        "serve",
+        "worker",
+        "mcp",
+        "scan",
+        "profile",
+        "targets",
+    ),
     *("doctor", "knowledge", "rules", "runs", "eval"),
 )
 """In the order of the help page; each is a module with a function of its name, or with an `app` of several."""

@@ -1,0 +1,1 @@
+"""The long jobs, one file each: a function from a desk to an outcome."""
