@@ -108,7 +108,7 @@ def test_model_is_compiled_behind_the_optimizer(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        ("net = torch.compile(model) if options.compile else model", 'if options.compile or DEVICE_TYPE not in ("cpu", "cuda") else'),
+        ("net = torch.compile(model) if o.fast else model", 'if o.fast or DEVICE_TYPE not in ("cpu", "cuda") else'),
         ("if fast:\n    model = torch.compile(model)", 'if fast or DEVICE_TYPE not in ("cpu", "cuda"):'),
     ],
 )  # fmt: skip
