@@ -52,6 +52,7 @@ def tab(browser: Browser) -> Iterator[Page]:
     """A page that fails the test on errors of scripts and on what the policy had to stop."""
     faults: list[str] = []
     page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.set_default_timeout(120_000)  # a busy machine is no fault of the pages
     page.on("pageerror", lambda error: faults.append(str(error)))
     page.on("console", lambda said: faults.append(said.text) if "Content Security Policy" in said.text else None)
     yield page

@@ -82,7 +82,7 @@ def test_without_the_token_nothing_is_told(locked) -> None:
     assert stranger.post("/runs", data={"csrf": stranger.csrf("/sign-in")}).status_code == 401
     assert stranger.get("/healthz").status_code == 200
     wrong = stranger.fill("/sign-in", token="not-the-token-at-all")
-    assert wrong.status_code == 403 and "not the token" in wrong.text
+    assert wrong.status_code == 401 and "not the token" in wrong.text
     assert stranger.get("/runs").status_code == 303
     bearer = {"authorization": f"Bearer {locked.token}"}
     assert stranger.get("/api/runs", headers=bearer).json() == []
@@ -92,7 +92,7 @@ def test_without_the_token_nothing_is_told(locked) -> None:
 def test_tokens_cannot_be_tried_one_after_the_other(locked) -> None:
     stranger = locked.visit()
     seen = [stranger.fill("/sign-in", token=f"guess-{number}").status_code for number in range(12)]
-    assert seen == [403] * 10 + [429] * 2
+    assert seen == [401] * 10 + [429] * 2
     assert stranger.fill("/sign-in", token=locked.token).status_code == 429
 
 
