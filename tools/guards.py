@@ -200,6 +200,8 @@ def _with_cuda_library(module: Module, node: ast.AST) -> bool:
     name = path.rpartition("/")[2]
     if _FOR_LIBRARY.search(name) or (is_test(path) and _TESTS_ON_GPUS.search(name)):
         return True
+    if is_test(path) and path.removesuffix(name).rstrip("/") in module.project.kernel_folders:
+        return True
     if _calls_extension(module, node):
         return True
     homes = _library_homes(module)
@@ -389,7 +391,21 @@ def _keeps(module: Module, test: ast.expr) -> bool:
     if is_cuda_test(module, test) or only_cpu_or_cuda(test) or _is_cpu_test(test):
         return True
     parts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
+    if any(_among_known(part) for part in parts):
+        return True
     return any(isinstance(part, ast.Call) and _OTHER_DEVICE.match(module.text(part)) for part in parts)
+
+
+def _among_known(test: ast.expr) -> bool:
+    """Whether a test is for one of several devices that are listed, CUDA among them; TPU111 looks at the list."""
+    if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.In):
+        return False
+    choices = test.comparators[0]
+    names = {string(c) for c in choices.elts} if isinstance(choices, ast.Tuple | ast.List | ast.Set) else set()
+    is_type = isinstance(test.left, ast.Attribute) and test.left.attr == "type"
+    return (
+        is_type and len(names) > 1 and "cuda" in names and names <= {"cuda", "mps", "xpu", "npu", "mlu", "hpu", "mtia"}
+    )
 
 
 _CUPY = re.compile(r"\b(cp|cupy)\.cuda\.")

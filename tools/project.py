@@ -146,6 +146,11 @@ class Project:
         imported = (names for _, data in self.sources((".py", ".ipynb")) for names in _FROM_IMPORT.findall(data))
         return frozenset(name for names in imported for name in _NAME.findall(names.decode("utf-8", "replace")))
 
+    @cached_property
+    def kernel_folders(self) -> frozenset[str]:
+        """Folders with CUDA sources."""
+        return frozenset(path.rpartition("/")[0] for path in self.paths if path.endswith((".cu", ".cuh")))
+
     def has(self, trait: Trait) -> bool:
         """Whether some file has a trait, as far as is known."""
         if self.known is None:

@@ -34,6 +34,7 @@ class ChooseAutocastDtype(PythonRule):
     TRIGGERS = ("autocast",)
     COVERS = ("C2",)
     VALID = (
+        "import torch\nif device.type in {'cuda', 'mps'}:\n    with torch.autocast(device.type):\n        f()\n",
         "import torch\nwith torch.autocast(device_type, dtype=torch.bfloat16):\n    pass\n",
         "import torch\nwith torch.autocast(device_type, enabled=False):\n    pass\n",
         "import torch\nif device_type == 'cuda':\n    context = torch.autocast(device_type, dtype=torch.float16)\n",

@@ -44,6 +44,7 @@ class MapCheckpointToCpu(PythonRule):
         "import numpy as np\nx = np.load(path)\n",
         "import torch\ndef load(path, **kwargs):\n    return torch.load(path, **kwargs)\n",
         "import torch\nclass Points(Dataset):\n    pass\n\nclass _MNIST(Dataset):\n    def get(self, i):\n        return torch.load(i)\n",
+        "import io, torch\ndef clone(m):\n    with io.BytesIO() as b:\n        torch.save(m, b)\n        b.seek(0)\n        return torch.load(b)\n",
         "import torch\nclass Rate:\n    def save(self, path):\n        d = {'initial_value': self.lr, 'steps': self.n}\n"
         "        torch.save(d, path)\n\n    def load(self, path):\n        self.lr = torch.load(path)['initial_value']\n",
         "import torch\nif torch.cuda.is_available():\n    state = torch.load(path)\n",
@@ -75,7 +76,12 @@ class MapCheckpointToCpu(PythonRule):
             start, end = module.span(call)
             if not spread(call) and _goes_into_a_state(module, call):
                 yield Match(start, end, fix=Fix((add_keyword(module, call, 'map_location="cpu"'),)))
-            elif not _of_data_set(module, call) and not _hands_on(module, call) and not _of_numbers(module, call):
+            elif (
+                not _of_data_set(module, call)
+                and not _hands_on(module, call)
+                and not _of_numbers(module, call)
+                and not _copies(module, call)
+            ):
                 note = 'add map_location="cpu" if the file may come from CUDA, and move what is used to the device'
                 yield Match(start, end, grade=Grade.ADVICE, note=note)
 
@@ -90,6 +96,15 @@ def _of_data_set(module: Module, call: ast.Call) -> bool:
     return _DATA_SET.search(module.source.relative) is not None or any("Dataset" in name for name in names)
 
 
+def _copies(module: Module, call: ast.Call) -> bool:
+    """Whether the function saves what it loads, to a place in memory, so that it makes a copy."""
+    function = module.function(call)
+    if function is None or not call.args:
+        return False
+    place = re.escape(module.text(call.args[0]))
+    return re.search(rf"\bsave\([^\n]*,\s*{place}\s*[,)]", module.text(function)) is not None
+
+
 _NUMBER = re.compile(
     r"(?i)(^|_)(num|step|steps|epoch|epochs|iter|iters|value|lr|rate|count|counter|score|loss|best)(_|$)"
 )
@@ -100,6 +115,8 @@ def _of_numbers(module: Module, call: ast.Call) -> bool:
     outer = [a for a in module.ancestors(call) if isinstance(a, ast.ClassDef | ast.FunctionDef)]
     if not outer:
         return False
+    if re.search(r"Scheduler|Anneal|Warmup", getattr(outer[-1], "name", "")):
+        return True
     inner = list(ast.walk(outer[-1]))
     saved = [
         c.args[0] for c in inner if isinstance(c, ast.Call) and module.names.qualify(c.func) == "torch.save" and c.args

@@ -77,6 +77,8 @@ class ReplaceCudaLibrary(PythonRule):
         "try:\n    import xformers\n    HAS_XFORMERS = True\nexcept ImportError:\n    HAS_XFORMERS = False\n",
         "try:\n    import apex\n    optimizers['fused'] = apex.optimizers.FusedAdam\nexcept ImportError:\n    pass\n",
         Valid("import tensorrt as trt\n", "tools/trt.py"),
+        "def build(fused):\n    if fused:\n        try:\n            import apex\n            norm = apex.FusedLayerNorm\n"
+        "        except:\n            norm = None\n",
         Valid("from numba import cuda\n", "loss/cuda_utils/reduce.py"),
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import cupy\n",
     )
@@ -123,9 +125,7 @@ def _sets_flag(module: Module, statement: ast.stmt, library: str) -> bool:
     apex is built with CUDA's compiler, so that it cannot be imported on a machine for TPUs.
     """
     parent = module.parent(statement)
-    if not isinstance(parent, ast.Try) or not any(
-        "ImportError" in module.text(h).partition("\n")[0] for h in parent.handlers
-    ):
+    if not isinstance(parent, ast.Try) or not any(_is_for_absence(module, h) for h in parent.handlers):
         return False
     if library == "apex":
         return True
@@ -135,6 +135,10 @@ def _sets_flag(module: Module, statement: ast.stmt, library: str) -> bool:
         and all(isinstance(s, ast.Assign) and isinstance(s.value, ast.Constant | ast.Call) for s in rest)
         and any(isinstance(s, ast.Assign) and _is_answer(module, s.value) for s in rest)
     )
+
+
+def _is_for_absence(module: Module, handler: ast.ExceptHandler) -> bool:
+    return handler.type is None or re.search("ImportError|Exception|NotFound", module.text(handler.type)) is not None
 
 
 def _is_answer(module: Module, value: ast.expr) -> bool:

@@ -44,6 +44,7 @@ class BucketLengths(PythonRule):
     )
     COVERS = ("J6",)
     VALID = (
+        "from torch.nn.utils.rnn import pad_sequence\ndef unpack(flat, ends):\n    return pad_sequence([flat[a:b] for a, b in ends])\n",
         "from torch.nn.utils.rnn import pad_sequence\ndef f(xs):\n    n = up(max(map(len, xs)), SEQ_MULTI_OF)\n"
         "    return pad_sequence(xs)[:, :n]\n",
         "def encode(tokenizer, prompt, ids):\n    whole = tokenizer(prompt, padding='longest', return_tensors='pt').input_ids\n"
@@ -90,7 +91,7 @@ class BucketLengths(PythonRule):
                     else Fix((add_keyword(module, call, f"pad_to_multiple_of={_STEP}"),))
                 )
                 yield Match(*module.span(call), fix=fix, grade=None if fix else Grade.ADVICE, note=_NOTE)
-        pads = (c for c in module.calls(*_PADS) if not on_cuda_path(module, c) and not _bucketed(module, c))
+        pads = (c for c in module.calls(*_PADS) if not on_cuda_path(module, c) and _for_batches(module, c))
         for call in first_in_functions(module, pads):
             note = _IN_MODEL if _in_model(module, call) else _FURTHER
             yield Match(*module.span(call), grade=Grade.ADVICE, note=note)
@@ -99,6 +100,16 @@ class BucketLengths(PythonRule):
 _FURTHER = f"pad the result further, to one of a few lengths such as multiples of {_STEP}"
 _IN_MODEL = "pad up to the length of the model's padded input instead, which the batches can keep to a few"
 _MULTIPLES = re.compile(r"(?i)(seq|len\w*)_multi|multiple_of|_multiple\b|round_up|next_power")
+
+
+_BATCHES = re.compile(r"(?i)collat|batch|pad(?!_sequence)|__call__|forward|loader|dataset|step")
+
+
+def _for_batches(module: Module, call: ast.Call) -> bool:
+    """Whether the code around it is there to make or compute batches, of lengths that are not bucketed already."""
+    names = [a.name for a in module.ancestors(call) if isinstance(a, ast.FunctionDef | ast.ClassDef)]
+    around = not names or any(_BATCHES.search(name) for name in names)
+    return around and not _bucketed(module, call)
 
 
 def _bucketed(module: Module, call: ast.Call) -> bool:
