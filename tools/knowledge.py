@@ -1,4 +1,4 @@
-"""What is known of porting to TPUs, most of all of failures that only a run shows: `prompts/knowledge/`, read, checked."""
+"""What is known of porting to TPUs, failures most of all: the entries in `prompts/knowledge/`, read and checked."""
 
 from __future__ import annotations
 

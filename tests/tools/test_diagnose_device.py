@@ -11,7 +11,6 @@ from tests.tools.test_diagnose import run as ended
 from tools.diagnose import diagnose
 from tools.knowledge import entries
 
-
 _BATCH = 40
 """Probes that share a child process, whose time is limited."""
 
