@@ -8,7 +8,6 @@ from pydantic import BaseModel
 
 from agents.bot.store import Result
 
-
 Conclusion = Literal["success", "failure", "neutral"]
 
 
