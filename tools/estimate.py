@@ -21,6 +21,7 @@ from tools import profile as profiler
 from tools.errors import Exit, UserError
 from tools.profile import ProfileRequest, Tell
 
+_FEW = 4
 _CYCLES = re.compile(r'"estimated_cycles":"?\d+"?')
 
 Mode = Literal["launched", "operators", "compiled"]
@@ -125,33 +126,50 @@ def lowered(request: ProfileRequest, mode: Mode, tell: Tell) -> list[dict[str, A
 
 
 def _parts(parts: list[dict[str, Any]], request: ProfileRequest, mode: Mode, tell: Tell) -> Estimate:
-    from torchtpu.compiler import Compiled
-    from torchtpu.compiler import Program as Source
-    from torchtpu.compiler_batch import compile_programs
-
-    target = profiler.target_named(request.target)
-    sources = [
-        Source(part["text"], {int(at): result for at, result in part["donated"].items()})
-        for part in parts
-        if "text" in part
-    ]
-    made = iter(
-        compile_programs(
-            sources,
-            target,
-            request.state / "compiled",
-            time_limit=request.compile_timeout,
-            on_progress=lambda said: tell(f"compiling for {target.name}: {said}"),
-        )
-    )
-    found = Estimate(mode=mode, target=target.name, outcome="ok", seconds=0.0, low=0.0, high=0.0)
-    for part in parts:
-        compiled = next(made) if "text" in part else Compiled("failed", part.get("error", ""))
+    found = Estimate(mode=mode, target=request.target, outcome="ok", seconds=0.0, low=0.0, high=0.0)
+    for part, compiled in zip(parts, _compiled(parts, request, tell), strict=True):
         _add(found, part, compiled, request)
     found.with_cycles = not request.quick
     found.programs.sort(key=lambda program: -program.seconds)
     if not any(program.outcome == "ok" for program in found.programs):
         raise UserError(f"No program of the step could be compiled: {found.message}", "", Exit.FAILED)
+    return found
+
+
+def _compiled(parts: list[dict[str, Any]], request: ProfileRequest, tell: Tell) -> list[Any]:
+    """What the compiler makes of each program: small ones in one child, with `quick` the large ones by themselves."""
+    from torchtpu import compiler
+    from torchtpu.compiler_batch import compile_programs
+
+    target, cache = profiler.target_named(request.target), request.state / "compiled"
+    found: list[Any] = [None if "text" in part else compiler.Compiled("failed", part["error"]) for part in parts]
+    programs = {
+        at: compiler.Program(part["text"], {int(name): result for name, result in part["donated"].items()})
+        for at, part in enumerate(parts)
+        if "text" in part
+    }
+    # Stopped when memory and schedule are settled: the code of a whole forward pass takes minutes to generate.
+    large = [at for at in programs if request.quick and len(parts[at]["operators"]) > _FEW]
+    for number, at in enumerate(large, 1):
+        found[at] = compiler.compile_program(
+            programs[at],
+            target,
+            cache,
+            time_limit=request.compile_timeout,
+            memory_limit=request.compile_memory,
+            scheduled_only=True,
+            on_progress=lambda said, number=number: tell(f"program {number} of {len(large)} large ones: {said}"),  # type: ignore[misc]
+        )
+    small = [at for at in programs if at not in large]
+    made = compile_programs(
+        [programs[at] for at in small],
+        target,
+        cache,
+        time_limit=request.compile_timeout,
+        on_progress=lambda said: tell(f"compiling for {target.name}: {said}"),
+    )
+    for at, compiled in zip(small, made, strict=True):
+        found[at] = compiled
     return found
 
 
