@@ -92,8 +92,8 @@ def _tried(
         (root / path).write_bytes(data)
     try:
         with program.copied(state, context, made.command) as request:
-            # Until it fits, only that counts; what it launches is compiled program by program once it does.
-            unfit = state.best is not None and state.best.outcome == "out-of-memory"
+            # Where it does not fit, that is what counts; all estimates are then of the step as one program.
+            unfit = state.plain is not None and state.plain.outcome == "out-of-memory"
             after = program.estimated(request, context, "compiled" if unfit else "launched")
     except UserError as error:
         git.start_branch(tree, state.branch, _tip(state))
