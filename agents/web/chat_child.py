@@ -7,7 +7,7 @@ In comes what opens it, `{"name": ..., "mode": ..., "model": ..., "request": ...
 |---|---|
 | preparing, working, done, note | progress of what is going on |
 | ready | the session is open: its settings and the conversation so far |
-| begin, end | a turn or a command begins and ends |
+| begin, resuming, end | a turn or a command begins, goes on after its process was killed, and ends |
 | text, call, result | the model's words, a tool it uses, what came of that |
 | answer | what came of a command |
 | ask | a question that `answer` has to follow |
@@ -140,7 +140,7 @@ def _open(page: Page, wanted: dict[str, Any]) -> None:
         desk.on_call = lambda call: page.tell("call", name=call.name, arguments=redact(call.arguments[:_MOST]))
         desk.on_result = lambda text: page.tell("result", text=_plain(text))
         with debug.opened(desk) as graph:
-            _serve(Chat(graph, desk, page.ask), page, folder, chosen.model if chosen else "", chosen and chosen.where)
+            _serve(Chat(graph, desk, page.ask), page, folder, chosen)
 
 
 def _model(page: Page, wanted: dict[str, Any], repository: Path | None) -> ModelSettings | None:
@@ -152,16 +152,17 @@ def _model(page: Page, wanted: dict[str, Any], repository: Path | None) -> Model
         return None
 
 
-def _serve(talk: Chat, page: Page, folder: RunFolder, model: str, where: str | None) -> None:
+def _serve(talk: Chat, page: Page, folder: RunFolder, chosen: ModelSettings | None) -> None:
     state = talk.bench.state
     page.tell(
-        "ready", session=folder.id, source=state.origin.name, model=model, where=where or "", mode=talk.desk.mode,
+        "ready", session=folder.id, source=state.origin.name, model=chosen.model if chosen else "",
+        where=chosen.where if chosen else "", mode=talk.desk.mode,
         entry=state.entries[0].command if state.entries else "", standing=standing(talk.bench),
         history=[one for message in talk.messages() for one in _history(message)],
         words=[{"name": name, "usage": word.usage, "help": word.help} for name, word in WORDS.items()],
     )  # fmt: skip
     if talk.is_unfinished():
-        page.tell("note", text="The last turn was not ended; going on with it.")
+        page.tell("resuming", text="The last turn was not ended; going on with it.")
         _guarded(talk, page, lambda: talk.turn(None))
     while True:
         try:

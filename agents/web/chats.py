@@ -134,7 +134,7 @@ class OpenChat:
                 self.events.append(event)
             if event["event"] in ("ready", "end", "failed", "closed"):
                 self.is_busy = False
-            if event["event"] == "begin":
+            if event["event"] in ("begin", "resuming"):
                 self.is_busy = True
             if len(self.events) > _MOST_EVENTS:
                 self.first += len(self.events) - _MOST_EVENTS

@@ -18,7 +18,7 @@ _PATIENCE = 3
 """Seconds that open answers have to end."""
 
 
-class _Server(uvicorn.Server):  # type: ignore[misc]  # the package ships no types that are read
+class _Server(uvicorn.Server):
     """Tells the streams to end when the server is to, or it would wait for pages that are open."""
 
     def __init__(self, config: uvicorn.Config, app: FastAPI) -> None:
@@ -61,6 +61,7 @@ def _bound(settings: ServeSettings) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((settings.host, settings.port))
+        listening.listen(128)  # whoever is told the address may come at once, and waits until the rest is ready
     except OSError as error:
         listening.close()
         where = f"{settings.host}:{settings.port}"

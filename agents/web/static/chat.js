@@ -80,6 +80,11 @@ const events = {
     setBusy(true);
     work("at work");
   },
+  resuming: (one) => {
+    step("", one.text);
+    setBusy(true);
+    work("at work");
+  },
   text: (one) => {
     if (!saying) {
       const made = add(element("p", "said", ""));
