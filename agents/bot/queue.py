@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbos import DBOSClient, EnqueueOptions
+from dbos import DBOS, DBOSClient, EnqueueOptions
 
 from agents.bot.jobs import Job
 from agents.bot.settings import BotSettings
@@ -25,6 +25,8 @@ class Jobs:
 
     def __init__(self, settings: BotSettings) -> None:
         self.store = Store(settings)
+        # Deliveries may come before the first worker does.
+        DBOS.migrate(settings.database)
         self._client = DBOSClient(system_database_url=settings.database)
 
     def add(self, job: Job) -> None:

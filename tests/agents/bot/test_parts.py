@@ -125,7 +125,8 @@ def comment(**changes: Any) -> dict[str, Any]:
     base: dict[str, Any] = {
         "action": "created", "installation": {"id": 1}, "sender": {"login": "ann", "type": "User"},
         "repository": {"name": "project", "owner": {"login": "team"}, "default_branch": "main"},
-        "issue": {"number": 3}, "comment": {"id": 5, "body": "/torchtpu scan", "user": {"login": "ann", "type": "User"}},
+        "issue": {"number": 3},
+        "comment": {"id": 5, "body": "/torchtpu scan", "user": {"login": "ann", "type": "User"}},
     }  # fmt: skip
     return {**base, **changes}
 
