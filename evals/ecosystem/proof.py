@@ -17,7 +17,11 @@ from evals.ecosystem import checkout
 from evals.ecosystem.further import FURTHER
 from evals.ecosystem.projects import PROJECTS, Project
 from evals.ecosystem.record import Judged
+from evals.mutants import forked
+from tools import commands
 from tools.patch import patch_steps
+from tools.verify import VerifyRequest, verify
+from torchtpu.proof.recording import read_folder
 
 OUT = Path(__file__).resolve().parents[2] / "out" / "proof"
 NAME = "ecosystem_proof"
@@ -66,6 +70,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=STEPS, help="optimizer steps of each run (default: %(default)s)")
     parser.add_argument("--out", type=Path, default=OUT, help="folder for trees and recordings (default: %(default)s)")
     parser.add_argument("--time-limit", type=float, default=1800, help="seconds for one run (default: %(default)s)")
+    parser.add_argument(
+        "--forked", action="store_true", help="runs on the CPU in forks of this process, unsupervised: start-up once"
+    )
     parser.add_argument("--publish", action="store_true", help="put the results into evals/results too")
     return parser.parse_args()
 
@@ -99,7 +106,8 @@ def study(project: Project, args: argparse.Namespace) -> Compared:
         migrated = Path(shutil.copytree(source, place / "migrated", symlinks=True))
         for _ in patch_steps(migrated / project.folder):
             pass
-        record.take(_verify(record.entry, project.folder, python, args, place))
+        made = _verify_forked if args.forked else _verify
+        record.take(made(record.entry, project.folder, python, args, place))
     except (subprocess.SubprocessError, OSError, RuntimeError, ValueError) as error:
         record.fault = f"{type(error).__name__}: {error}"
     record.seconds = time.monotonic() - start
@@ -120,6 +128,25 @@ def _verify(entry: str, folder: str, python: Path, args: argparse.Namespace, pla
     if "stages" not in answer:
         raise ValueError(done.stdout[-500:])
     return answer
+
+
+def _verify_forked(entry: str, folder: str, python: Path, args: argparse.Namespace, place: Path) -> dict[str, Any]:
+    output = verify(
+        VerifyRequest(
+            command=commands.parse(entry), original=place / "original", migrated=place / "migrated", scope=folder,
+            scratch=place / "scratch", device="simulated", steps=args.steps, timeout=args.time_limit, python=python,
+        ),
+        run=forked.run,
+    )  # fmt: skip
+    for made in output.runs:
+        made.losses = made.losses or _losses(Path(made.recording))
+    answer = output.model_dump(mode="json")
+    return {"stages": list(answer["stages"].values()), "entries": [answer]}
+
+
+def _losses(recording: Path) -> list[float]:
+    """The losses of a run that sent none while it ran."""
+    return [loss.value for one in read_folder(recording).values() for loss in one.losses if loss.value is not None]
 
 
 def publish(records: list[Compared]) -> None:

@@ -74,10 +74,10 @@ def _child(request: runner.RunRequest, proof: Proof, sender: Any) -> None:
         os.dup2(log.fileno(), 2)
     sys.path.insert(0, str(request.cwd))
     sys.argv = request.command.argv[1:]
-    _compute(sys.argv[0], sender)
+    _compute(sys.argv, sender)
 
 
-def _compute(script: str, sender: Any) -> None:
+def _compute(words: list[str], sender: Any) -> None:
     import torch
 
     from torchtpu.inject import steps
@@ -88,7 +88,10 @@ def _compute(script: str, sender: Any) -> None:
     steps.install(torch)
     start.begin(torch)
     try:
-        runpy.run_path(script, run_name="__main__")
+        if words[0] == "-c":
+            exec(compile(words[1], "<string>", "exec"), {"__name__": "__main__"})
+        else:
+            runpy.run_path(words[0], run_name="__main__")
     except SystemExit:
         pass
     except Exception as error:  # noqa: BLE001  any fault of the program is its outcome
