@@ -38,7 +38,7 @@ def _judged(number: int, entry: Entry, state: State, context: Context) -> tuple[
     folder = context.folder.path / "profile" / str(number)
     copy = folder / "copy"
     try:
-        request = _request(entry, copy, state, context)
+        request = request_for(entry.command, copy, state, context)
         output = profiler.profile(request, lambda said: context.progress.working("profile", said))
     except UserError as error:
         return targeted.impossible(f"{error.message} {error.remedy}".strip())
@@ -50,8 +50,8 @@ def _judged(number: int, entry: Entry, state: State, context: Context) -> tuple[
     return targeted.verdicts(output, [str(folder / "profile.html"), str(folder / "profile.json")])
 
 
-def _request(entry: Entry, copy: Path, state: State, context: Context) -> profiler.ProfileRequest:
-    """The entry in a fresh copy of the migrated tree with the user's data, after the setup commands."""
+def request_for(text: str, copy: Path, state: State, context: Context) -> profiler.ProfileRequest:
+    """A command in a fresh copy of the private tree with the user's data, after the setup commands."""
     source, asked = state.origin, state.request
     assert asked.target is not None
     links = asked.sandbox and runner.sandbox_available()
@@ -59,13 +59,13 @@ def _request(entry: Entry, copy: Path, state: State, context: Context) -> profil
     changed = set(source.checkout.modified) if source.checkout else set[str]()
     workspace.build(context.folder.tree, data, copy, links=links, left_out=changed)
     python = Path(asked.python) if asked.python else None
-    command = commands.parse(entry.command).importing(import_paths.within(copy, state.import_paths))
-    for number, text in enumerate(state.settings.setup, 1):
+    command = commands.parse(text).importing(import_paths.within(copy, state.import_paths))
+    for number, first in enumerate(state.settings.setup, 1):
         setup = runner.RunRequest(
-            command=commands.parse(text), cwd=copy / source.scope, device="cpu", python=python, sandbox=asked.sandbox,
+            command=commands.parse(first), cwd=copy / source.scope, device="cpu", python=python, sandbox=asked.sandbox,
             writable=[copy], log=copy.parent / f"setup-{number}.log",
         )  # fmt: skip
-        workspace.set_up(text, setup)
+        workspace.set_up(first, setup)
     return profiler.ProfileRequest(
         command=command,
         cwd=copy / source.scope,
