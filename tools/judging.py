@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -211,14 +212,24 @@ def _compared(stage: str, comparisons: _Comparisons) -> StageVerdict:
     if low is not None:
         figures["low precision"] = comparisons.low.figures[stage]
         problems += comparisons.low.of(stage)
+    if _nothing_shown(problems):
+        return StageVerdict(
+            stage=stage, result="not run", reason=problems[0].message, figures=figures, problems=problems
+        )
     if problems:
-        return _failed(stage, problems, figures, comparisons)
+        differing_first = sorted(problems, key=lambda problem: problem.kind == "degenerate")
+        return _failed(stage, differing_first, figures, comparisons)
     if not figures["float32"].compared:
         return StageVerdict(stage=stage, result="not run", reason=_NOTHING[stage], figures=figures)
     if (run.device or {}).get("kind") == "cpu":
         said = "it agrees with the original, but ran on the CPU, which says nothing about a TPU"
         return StageVerdict(stage=stage, result="not run", reason=said, figures=figures)
     return StageVerdict(stage=stage, result="pass", reason=_agreement(stage, figures), figures=figures)
+
+
+def _nothing_shown(problems: Sequence[Problem]) -> bool:
+    """Whether nothing differs and the only trouble is that what agrees is constant, so that agreeing says nothing."""
+    return bool(problems) and all(problem.kind == "degenerate" for problem in problems)
 
 
 _NOTHING = {
@@ -308,6 +319,11 @@ def _computes_the_same(comparisons: _Comparisons) -> StageVerdict:
             return _no_longer_runs(run, facts)
         found: CompareOutput = getattr(comparisons, comparison)
         figures |= {f"{name}, {stage}": one for stage, one in found.figures.items()}
+        if _nothing_shown(found.problems):
+            said = f"in {name} on the CPU nothing differs, but {found.problems[0].message}"
+            return StageVerdict(
+                stage="preserves", result="not run", reason=said, figures=figures, problems=found.problems
+            )
         if found.problems:
             return _changed(name, found, figures)
         where = facts.told_apart(reference, own)

@@ -7,8 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from tools.compare import CompareOutput, Problem
-from tools.judging import Facts, VerifyRun, _Comparisons, _did_not_end, _failed, _no_longer_runs
+from tools.compare import CompareOutput, Figures, Problem
+from tools.judging import (
+    Facts,
+    VerifyRun,
+    _compared,
+    _Comparisons,
+    _computes_the_same,
+    _did_not_end,
+    _failed,
+    _no_longer_runs,
+)
 
 
 @pytest.mark.parametrize(
@@ -65,3 +74,24 @@ def test_a_crash_is_compared_until_then(tmp_path):
     verdict = _no_longer_runs(facts.runs["migrated"], facts)
     assert "it ended. Before that, the output 0 of Net" in verdict.reason
     assert "[2, 1, 4] instead of [2, 4]" in verdict.problems[1].message
+
+
+def constant(stage: str) -> Problem:
+    return Problem(stage=stage, kind="degenerate", message="output 0 of Net is constant in both: it proves nothing")
+
+
+def test_what_agrees_but_is_constant_is_not_run():
+    facts = Facts()
+    for name in ("reference", "migrated", "device"):
+        facts.add(VerifyRun(name=name, tree=name, outcome="completed", explanation="", device={"kind": "simulated"}))
+    comparisons = _Comparisons(facts)
+    found = CompareOutput(problems=[constant("forward")], figures={"forward": Figures(compared=4)})
+    comparisons.__dict__.update(float32=found, cpu=found)
+    for verdict in (_compared("forward", comparisons), _computes_the_same(comparisons)):
+        assert (verdict.result, verdict.owner) == ("not run", None)
+        assert "constant in both" in verdict.reason
+        assert "something else" not in verdict.reason
+    differs = Problem(stage="forward", kind="error", message="output 0 of Net is off")
+    comparisons.__dict__["float32"] = found.model_copy(update={"problems": [constant("forward"), differs]})
+    comparisons.__dict__["cpu"] = CompareOutput()
+    assert _compared("forward", comparisons).result == "fail"
