@@ -32,6 +32,7 @@ class BotSettings(BaseModel):
     public_url: str = Field(default="", description="address of the pages, for links in comments")
     database_url: str = Field(default="", repr=False)
     device: Literal["auto", "hardware", "simulated", "cpu"] = "auto"
+    embedded_worker: bool = Field(default=True, description="`serve` works on jobs itself")
     unsandboxed: bool = Field(default=False, description="run programs also where there is no bubblewrap")
     job_minutes: float = Field(default=120.0, gt=0, description="after that a job is stopped")
     jobs_at_once: int = Field(default=1, ge=1, description="long jobs that one worker works on at once")

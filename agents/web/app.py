@@ -73,14 +73,23 @@ def _include_bot(app: FastAPI) -> None:
         from agents.bot.webhook import router
 
         app.include_router(router(settings))
+        if settings.embedded_worker:
+            from agents.bot.worker import Worker
+
+            app.state.worker = Worker(settings)
 
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    worker = getattr(app.state, "worker", None)
+    if worker is not None:
+        await asyncio.to_thread(worker.start)
     try:
         yield
     finally:
         app.state.closing.set()
+        if worker is not None:
+            await asyncio.to_thread(worker.stop)
         await asyncio.to_thread(app.state.chats.close_all)
         await asyncio.to_thread(app.state.started.close)
 
