@@ -13,7 +13,7 @@ READY := $(VENV)/.ready
 JOBS ?= 2
 LINTED := torchtpu tools agents evals tests docs requirements
 
-.PHONY: help setup migrate test test-slow lint bench conformance ecosystem proof corpus evals evals-fast docs lock clean
+.PHONY: help setup migrate test test-slow lint bench conformance ecosystem proof corpus evals evals-fast bot-load docs lock clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):[^#]*## /  make \1\t/' | expand -t 20
@@ -78,6 +78,9 @@ evals: $(READY)  ## score migrations of every task by hidden checks, ours beside
 
 evals-fast: $(READY)  ## check three quick tasks both ways: as they are they fail on the device, by hand they pass
 	$(BIN)/torchtpu-agent eval validate vit-flags gcn-blocks yaml-forecast --jobs $(JOBS)
+
+bot-load: $(READY)  ## 2,000 deliveries to the bot while workers are killed, on SQLite and Postgres (minutes)
+	$(BIN)/python -m evals.bot_load --publish
 
 docs: $(READY)  ## regenerate docs/rules.md and docs/cli.md
 	$(BIN)/python docs/generate.py
