@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from tools import compare as comparing
 from tools import knowledge
 from tools.compare import CompareOutput, CompareRequest, Figures, Problem
+from tools.diagnose import Cause
 from tools.own_tests import TestsOutput, lost
 
 COMPARED = ("forward", "gradients", "trains")
@@ -35,6 +36,7 @@ class VerifyRun(BaseModel):
     recording: str = ""
     notes: list[dict[str, Any]] = Field(default=[], description="what could not be imitated or recorded")
     command: str = ""
+    cause: Cause | None = Field(default=None, description="the known cause of its failure that the error itself says")
 
     @property
     def ended_well(self) -> bool:
@@ -261,6 +263,9 @@ def _did_not_end(stage: str, run: VerifyRun) -> StageVerdict:
     if run.recording and (host := comparing.left_on_cpu(Path(run.recording))) is not None:
         said += f" ({host[0]})"
         problems.insert(0, Problem(stage=stage, kind="device", message=host[0], place=host[1]))
+    elif run.cause is not None and run.cause.owner is knowledge.Blame.BACKEND:
+        said += f" (known: {run.cause.entry}; see torchtpu-agent knowledge show {run.cause.entry})"
+        return StageVerdict(stage=stage, result="fail", reason=said, owner="backend", problems=problems)
     return StageVerdict(stage=stage, result="fail", reason=said, owner="code", problems=problems)
 
 

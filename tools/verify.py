@@ -30,6 +30,7 @@ from tools import compare as comparing
 from tools import judging, own_tests
 from tools import run as runner
 from tools.commands import Command
+from tools.diagnose import Cause, Confidence, diagnose
 from tools.judging import Facts, StageVerdict, VerifyRun
 from torchtpu.proof.spec import Proof
 
@@ -214,7 +215,7 @@ class _Work:
             name=plan.name, tree=plan.tree, outcome=output.outcome, explanation=output.explanation,
             duration=output.duration, steps=output.steps, device=output.device, losses=output.losses,
             exception=output.exception, log=str(request.log), recording=str(recording), notes=oracle,
-            command=_command_line(request, proof),
+            command=_command_line(request, proof), cause=_cause(output),
         )  # fmt: skip
 
     def tests(self, tree: Literal["original", "migrated"]) -> own_tests.TestsOutput:
@@ -259,6 +260,12 @@ class _Work:
             log=request.scratch / f"{plan.name}.log",
             proof=proof,
         )
+
+
+def _cause(output: runner.RunOutput) -> Cause | None:
+    """The known cause that a run's error says itself; a log line or what was printed is too little to blame by."""
+    found = diagnose(output) if output.exception is not None else []
+    return found[0] if found and found[0].confidence is Confidence.CERTAIN else None
 
 
 def _remove(path: Path) -> None:

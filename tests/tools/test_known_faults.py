@@ -18,6 +18,8 @@ from tools.judging import (
     _failed,
     _no_longer_runs,
 )
+from tools.run import RunOutput
+from tools.verify import _cause
 
 
 @pytest.mark.parametrize(
@@ -95,3 +97,16 @@ def test_what_agrees_but_is_constant_is_not_run():
     comparisons.__dict__["float32"] = found.model_copy(update={"problems": [constant("forward"), differs]})
     comparisons.__dict__["cpu"] = CompareOutput()
     assert _compared("forward", comparisons).result == "fail"
+
+
+@pytest.mark.parametrize(
+    ("message", "owner"),
+    [("failed to inline functions in MLIR module", "backend"), ("'Net' object has no attribute 'norm'", "code")],
+)
+def test_an_error_that_is_the_backends_own_is_not_blamed_on_the_code(message, owner):
+    error = {"type": "RuntimeError", "message": message, "frames": []}
+    output = RunOutput(outcome="exception", explanation="it ended", exception=error)
+    run = VerifyRun(name="device", tree="", outcome="exception", explanation="it ended", cause=_cause(output))
+    verdict = _did_not_end("forward", run)
+    assert (verdict.result, verdict.owner) == ("fail", owner)
+    assert ("autocast-layer-norm" in verdict.reason) == (owner == "backend")
