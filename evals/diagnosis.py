@@ -1,7 +1,7 @@
 """How often a pasted failure is named rightly: `python -m evals.diagnosis` prints rates with 95 % intervals.
 
-Two sets: `failures.toml`, which was there while the entries were written, and `failures_blind.toml`, failing programs of
-somebody who had not seen them. A wrong name that is given with certainty is counted apart: it costs a person most.
+Two sets: `failures.toml`, which was there while the entries were written, and `failures_blind.toml`, failing programs
+of somebody who had not seen them. A wrong name that is given with certainty is counted apart: it costs a person most.
 """
 
 from __future__ import annotations
@@ -156,11 +156,11 @@ def _table(sets: dict[str, Scores]) -> str:
     return "\n".join(rows)
 
 
-_ABOUT = """Made by `python -m evals.diagnosis --publish`. A failure is right where the first cause named (top-1), or one
-of the first three, is an entry that states it. *Left alone*: failures that no entry is about, for which none was named
-with certainty. *Certain and wrong*: the first cause was named with certainty and does not state the true one. The set
-*known* was there while the entries were written; the texts of *blind* are of failing programs by an author who had not
-seen the entries, and what counts as right was set from the causes in plain words."""
+_ABOUT = """Made by `python -m evals.diagnosis --publish`. A failure is right where the first cause named (top-1), or
+one of the first three, is an entry that states it. *Left alone*: failures that no entry is about, for which none was
+named with certainty. *Certain and wrong*: the first cause was named with certainty and does not state the true one.
+The set *known* was there while the entries were written; the texts of *blind* are of failing programs by an author who
+had not seen the entries, and what counts as right was set from the causes in plain words."""
 
 
 def main() -> None:

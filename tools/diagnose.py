@@ -49,6 +49,8 @@ _TRUST = {
     "source": Confidence.POSSIBLE,
 }
 _ORDER = list(Confidence)
+_PRINTED_ERROR = re.compile(r"error|exception|fail|warning|skip", re.IGNORECASE)
+"""Lines of output that may tell of an error which the program caught, and went on or died of something else."""
 
 
 def diagnose(run: RunOutput, known: Sequence[Entry] | None = None) -> list[Cause]:
@@ -63,18 +65,30 @@ def diagnose(run: RunOutput, known: Sequence[Entry] | None = None) -> list[Cause
         nothing known fits.
     """
     texts = _texts(run)
+    printed = {**{place: [] for place in texts}, "exception": [t for t in texts["output"] if _PRINTED_ERROR.search(t)]}
     found: list[tuple[tuple[int, bool, int, str], Cause]] = []
     for entry in entries() if known is None else known:
-        best = min(
-            (match for symptom in entry.symptoms if (match := _match(symptom, texts))),
-            key=lambda match: (_ORDER.index(match[0]), -match[2]),
-            default=None,
-        )
+        best = _best(entry, texts) or _swallowed(entry, printed)
         if best is not None:
             confidence, lines, length = best
             rank = (_ORDER.index(confidence), entry.general, -length, entry.id)
             found.append((rank, _cause(entry, lines, confidence)))
     return [cause for _, cause in sorted(found, key=lambda pair: pair[0])]
+
+
+def _best(entry: Entry, texts: dict[str, list[str]]) -> tuple[Confidence, list[str], int] | None:
+    """The best supported of an entry's symptoms."""
+    return min(
+        (match for symptom in entry.symptoms if (match := _match(symptom, texts))),
+        key=lambda match: (_ORDER.index(match[0]), -match[2]),
+        default=None,
+    )
+
+
+def _swallowed(entry: Entry, printed: dict[str, list[str]]) -> tuple[Confidence, list[str], int] | None:
+    """The same in what the program printed of an error it caught: no more than possible."""
+    match = _best(entry, printed)
+    return None if match is None else (Confidence.POSSIBLE, match[1], match[2])
 
 
 def _cause(entry: Entry, lines: list[str], confidence: Confidence) -> Cause:

@@ -88,6 +88,16 @@ def test_a_chained_cause_counts() -> None:
     assert diagnose(result)[0].entry == "cuda-not-compiled"
 
 
+def test_an_error_that_the_program_caught_and_printed_is_possible() -> None:
+    printed = "WARNING:train:step 0 skipped: masked_fill(): expected tensor to be on tpu, got cpu\n"
+    found = diagnose(run(type="ZeroDivisionError", message="division by zero", output=printed))
+    assert found[0].entry == "mask-on-cpu"
+    assert found[0].confidence is Confidence.POSSIBLE
+    assert (
+        diagnose(run(type="ZeroDivisionError", message="x", output=printed.replace("skipped: ", "").lower()[8:])) == []
+    )
+
+
 def test_losses_that_only_look_alike_are_no_sign() -> None:
     assert diagnose(run("completed", losses=[2.3, 2.3, 2.3])) == []
     assert diagnose(run("completed", losses=[2.3] * 4 + [2.2])) == []
