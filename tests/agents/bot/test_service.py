@@ -42,16 +42,17 @@ def test_deliveries_that_are_not_taken(bot: Bot) -> None:
 @pytest.mark.usefixtures("worker")
 def test_quick_commands(bot: Bot) -> None:
     number = bot.state.open_issue(bot.repository)
-    for body, said in (
+    for count, (body, said) in enumerate((
         ("/torchtpu help", "draft pull request"),
         ("/torchtpu explain TPU104", "moves to CUDA"),
         ("/torchtpu status", "no job in this thread"),
         ("/torchtpu stop", "Nothing is being worked on"),
         ("/torchtpu launch missiles @everybody", "There is no command `launch`"),
         ("/torchtpu explain", "no job in this thread"),
-    ):
+    ), 1):  # fmt: skip
         bot.comment(number, body)
-        until(lambda said=said: any(said in text for text in bot.said(number)))
+        until(lambda count=count: len(bot.said(number)) == count)
+        assert said in bot.said(number)[-1]
     assert not any("@everybody" in text for text in bot.said(number))
     assert len(bot.said(number)) == 6
 
