@@ -1,4 +1,4 @@
-"""Moves every float32 sum on the CPU by as much as adding its terms up in another order would.
+"""Moves every float sum on the CPU by as much as adding its terms up in another order would.
 
 What a device computes otherwise than a CPU is, above all, the order in which it adds. Moving weights by a last bit does
 not show that: PyTorch adds up pairwise, so that even 1.6 million squares come out right to the last bit, whatever the
@@ -43,7 +43,7 @@ from typing import Any
 
 from torchtpu.proof.kernels import Kernels
 
-ROUNDING = 2.0**-24
+ROUNDING = {"torch.float32": 2.0**-24, "torch.float64": 2.0**-53}
 LANES = 8
 _kept: list[Any] = []
 
@@ -53,9 +53,9 @@ def steps(terms: float) -> float:
     return max(terms / LANES, 1.0)
 
 
-def relative(terms: float) -> float:
+def relative(terms: float, dtype: object) -> float:
     """The relative deviation of a sum whose terms all have one sign and size."""
-    return ROUNDING * math.sqrt(steps(terms)) / 3.0
+    return ROUNDING[str(dtype)] * math.sqrt(steps(terms)) / 3.0
 
 
 class Sums:
@@ -75,29 +75,29 @@ class Sums:
             terms: How many terms each has.
         """
         deviation = (total * total / 9.0 + square / 18.0).sqrt_()
-        return self.signs(deviation) * deviation * (ROUNDING * math.sqrt(steps(terms)))
+        return self.signs(deviation) * deviation * (ROUNDING[str(deviation.dtype)] * math.sqrt(steps(terms)))
 
     def share(self, like: Any, terms: float) -> Any:
         """One relative deviation for each element, up or down."""
-        return self.signs(like) * relative(terms)
+        return self.signs(like) * relative(terms, like.dtype)
 
     def signs(self, like: Any) -> Any:
         """As many random signs, for one shape always the same."""
         torch = self.torch
         self.generator.manual_seed(zlib.crc32(repr(tuple(like.shape)).encode()))
         up = torch.rand(like.shape, generator=self.generator) < 0.5
-        return torch.where(up, 1.0, -1.0)
+        return torch.where(up, 1.0, -1.0).to(like.dtype)
 
     def kernel(self, original: Callable[..., Any], move: Callable[..., Any]) -> Callable[..., Any]:
-        """An operator whose result is moved where it computes in float32; `move` gets the result and the arguments."""
-        local, dtype = self.local, self.torch.float32
+        """An operator whose float32 or float64 result is moved; `move` gets the result and the arguments."""
+        local = self.local
 
         def called(*args: Any, **kwargs: Any) -> Any:
             made = original(*args, **kwargs)
             first = next((one for one in (made if isinstance(made, tuple) else (made,)) if one is not None), None)
-            if getattr(local, "busy", False) or first is None or first.dtype != dtype or not first.numel():
+            if getattr(local, "busy", False) or first is None or str(first.dtype) not in ROUNDING or not first.numel():
                 return made
-            if args[0].dtype != dtype:
+            if args[0].dtype != first.dtype:
                 return made
             local.busy = True
             try:

@@ -68,26 +68,48 @@ def _inner(sides: Sides, figures: Figures) -> Iterator[Problem]:
     theirs = {gradient.key: gradient for gradient in sides.candidate.gradients}
     first: Problem | None = None
     before: Gradient | None = None
-    units: dict[int, Units] = {}
+    errors = _errors(sides, theirs)
+    agreeing = {_call(gradient) for gradient, error in errors.values() if error.ratio <= sides.limit}
     for gradient in sides.reference.gradients:
         if gradient.step > sides.diverged:
             break
-        other = theirs.get(gradient.key)
-        if other is None:
+        if gradient.key not in theirs:
             if first is None and sides.strict and gradient.occurrence == 1:
                 first = _lost(sides, gradient)
             continue
-        if not gradient.value.is_float:
+        if gradient.key not in errors:
             continue
-        if gradient.step not in units:
-            units[gradient.step] = _units(sides, gradient.step)
-        error = units[gradient.step].error(gradient.key, other.value)
+        error = errors[gradient.key][1]
+        if error.ratio > sides.limit and _call(gradient) in agreeing:
+            # What one output passes on through another, as an LSTM's state does, depends on how the module is built;
+            # where the whole is wrong, so are the other outputs or the parameters.
+            continue
         figures.saw(error.ratio, error.relative, f"output of {gradient.name}, step {gradient.step}", gradient.name)
         if first is None and error.ratio > sides.limit:
             first = _parted(sides, gradient, before, error)
         before = gradient
     if first is not None:
         yield first
+
+
+def _call(gradient: Gradient) -> Hashable:
+    """The call of a module that a gradient's output is of."""
+    return gradient.step, gradient.name, gradient.number, gradient.occurrence
+
+
+def _errors(
+    sides: Sides, theirs: dict[tuple[int, str, int, str, int], Gradient]
+) -> dict[Hashable, tuple[Gradient, Error]]:
+    units: dict[int, Units] = {}
+    found: dict[Hashable, tuple[Gradient, Error]] = {}
+    for gradient in sides.reference.gradients:
+        other = theirs.get(gradient.key)
+        if other is None or not gradient.value.is_float or gradient.step > sides.diverged:
+            continue
+        if gradient.step not in units:
+            units[gradient.step] = _units(sides, gradient.step)
+        found[gradient.key] = gradient, units[gradient.step].error(gradient.key, other.value)
+    return found
 
 
 def _lost(sides: Sides, gradient: Gradient) -> Problem | None:

@@ -39,7 +39,8 @@ def _steps(sides: Sides) -> Iterator[Problem]:
         yield Problem(TRAINS, "structure", said, place=place or sides.place("step"))
         return
     losses, others = len(sides.reference.losses), len(sides.candidate.losses)
-    if losses != others:
+    # An optimizer that searches, such as LBFGS, stops where rounding lets it.
+    if losses != others and all(len(jitter.losses) == losses for jitter in sides.jitters):
         said = f"gradients are asked for {losses} times in the original, {others} times in the migrated program"
         yield Problem(TRAINS, "structure", said, place=sides.place("backward"))
 
@@ -139,7 +140,9 @@ def _ties(sides: Sides) -> Iterator[Problem]:
 
 def _ends(recording: Recording, optimizer: int) -> tuple[Snapshot, Snapshot] | None:
     shots = [shot for shot in recording.snapshots if shot.optimizer == optimizer]
-    return (shots[0], shots[-1]) if len(shots) > 1 else None
+    # Before a module's first call its parameters have no names yet, as with LBFGS, which steps and then calls.
+    named = [shot for shot in shots if not shot.parameters.keys().isdisjoint(shots[-1].parameters)]
+    return (named[0], named[-1]) if len(named) > 1 else None
 
 
 def _moves(sides: Sides) -> Iterator[Problem]:
