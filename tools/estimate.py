@@ -182,7 +182,7 @@ def _add(found: Estimate, part: dict[str, Any], compiled: Any, request: ProfileR
     names = [entry["op"] for entry in part["step"]["operators"] if entry["op"] not in VIEWS][:6]
     row = Program(kind=part["kind"], operators=names, times=part["times"], seconds=0.0, outcome=compiled.outcome)
     found.launches += part["times"]
-    if compiled.outcome != "ok":
+    if compiled.outcome != "ok" or not compiled.hlo:
         found.left_out += part["times"]
         found.message = found.message or f"{names}: {compiled.message[:300]}"
     else:

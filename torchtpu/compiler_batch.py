@@ -40,6 +40,7 @@ def compile_programs(
     """
     places = [cache / compiler.key(program, target) for program in programs]
     found = {at: compiler.read(place, cached=True) for at, place in enumerate(places) if compiler.is_kept(place)}
+    found = {at: result for at, result in found.items() if not _is_unread(result)}
     missing = [at for at in range(len(programs)) if at not in found]
     cache.mkdir(parents=True, exist_ok=True, mode=0o700)
     scratch = Path(tempfile.mkdtemp(prefix="compiling-", dir=cache))
@@ -47,12 +48,20 @@ def compile_programs(
         while missing:
             for at, result in _child([(at, programs[at]) for at in missing], target, scratch, time_limit, on_progress):
                 found[at] = result
-                if result.outcome in (OK, OUT_OF_MEMORY):
+                if result.outcome in (OK, OUT_OF_MEMORY) and not _is_unread(result):
                     compiler.keep(result, places[at], scratch)
             missing = [at for at in missing if at not in found]
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+    for at, result in found.items():
+        if _is_unread(result):
+            found[at] = compiler.compile_program(programs[at], target, cache, time_limit=time_limit, fresh=True)
     return [found[at] for at in range(len(programs))]
+
+
+def _is_unread(result: Compiled) -> bool:
+    """Whether a program was compiled that jaxlib is too old to read back; a child of its own leaves it in a dump."""
+    return result.outcome == OK and not result.hlo
 
 
 def _child(
