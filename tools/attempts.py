@@ -28,8 +28,19 @@ def decides_by_failure(module: Module, node: ast.AST) -> bool:
                 return not any(_ends(h) for h in handlers) and (
                     any(not _passes(h.body) for h in handlers) or bool(parent.orelse) or not _passes(rest)
                 )
+        if isinstance(parent, ast.With) and child in parent.body and any(map(_suppresses, parent.items)):
+            return not _passes(parent.body[parent.body.index(child) + 1 :])
         child = parent
     return False
+
+
+def _suppresses(item: ast.withitem) -> bool:
+    """Whether it is ``contextlib.suppress`` of the errors that PyTorch raises without CUDA."""
+    call = item.context_expr
+    function = call.func if isinstance(call, ast.Call) else None
+    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    kinds = call.args if isinstance(call, ast.Call) and name == "suppress" else []
+    return any(isinstance(kind, ast.Name) and kind.id in _CAUGHT for kind in kinds)
 
 
 def catches(handler: ast.ExceptHandler) -> bool:

@@ -27,6 +27,10 @@ from tests.tools.rows import found, migrated
             'def has():\n    try:\n        torch.zeros(1, device="cuda")\n'
             "    except RuntimeError:\n        return False\n    return True\n"
         ),
+        (
+            "import contextlib\n\nplace = 'cpu'\nwith contextlib.suppress(Exception):\n    torch.zeros(1).cuda()\n"
+            "    place = 'gpu'\n"
+        ),
         'try:\n    name = torch.cuda.get_device_name(0)\nexcept Exception:\n    name = "none"\n',
         ("try:\n    torch.cuda.get_device_properties(0)\nexcept Exception:\n    n = 0\nelse:\n    n = 1\n"),
         ('try:\n    torch.cuda.synchronize(0)\nexcept Exception:\n    pass\nelse:\n    print("waited")\n'),

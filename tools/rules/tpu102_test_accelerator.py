@@ -19,7 +19,7 @@ from tools.guards import (
     on_cuda_path,
 )
 from tools.literals import cuda_moves, placements
-from tools.module import Module, fact
+from tools.module import Module, fact, string
 from tools.project import Trait
 from tools.rewrite import ask_accelerator
 from tools.rules.base import Invalid, Match, PythonRule
@@ -113,6 +113,10 @@ class TestAccelerator(PythonRule):
             None,
         ),
         Invalid(
+            "import torch\ndevice = 'cuda'\nif not torch.cuda.is_available():\n    print('no GPU')\n    device = 'cpu'\n",
+            "import torch\ndevice = 'cuda'\nif not torch.accelerator.is_available():\n    print('no GPU')\n    device = 'cpu'\n",
+        ),
+        Invalid(
             "import torch\nif torch.cuda.is_available():\n    model = torch.nn.parallel.DistributedDataParallel(model)\n",
             "import torch\nif torch.accelerator.is_available():\n    model = torch.nn.parallel.DistributedDataParallel(model)\n",
         ),
@@ -176,11 +180,27 @@ def _guarded(module: Module, call: ast.Call) -> Iterator[tuple[list[ast.AST], li
                 yield _rest(module, statement)
         elif statement.orelse:
             yield [*statement.orelse], [*statement.orelse]
+        elif given := _given_up(module, statement):
+            yield given, given
         elif leaves(statement.body[-1]) and not _SKIPS.search(module.text(statement.body[-1])):
             yield _rest(module, statement)
     elif isinstance(statement, ast.Assign) and is_cuda_test(module, statement.value, flags=False):
         names = {name for target in statement.targets if (name := dotted(target))}
         yield from ((region, region) for region in _regions(module, names))
+
+
+def _given_up(module: Module, branch: ast.If) -> list[ast.AST]:
+    """Devices assigned above a branch that falls back to the CPU: ``device = "cuda"``, then ``if not ...: device = "cpu"``."""
+    fallen = {
+        n for s in branch.body if isinstance(s, ast.Assign) and _is_cpu(s.value) for t in s.targets if (n := dotted(t))
+    }
+    block = getattr(module.parent(branch), "body", [])
+    before = block[: block.index(branch)] if fallen and branch in block else []
+    return [s for s in before if isinstance(s, ast.Assign) and any(dotted(t) in fallen for t in s.targets)]
+
+
+def _is_cpu(value: ast.expr) -> bool:
+    return string(value.args[0] if isinstance(value, ast.Call) and len(value.args) == 1 else value) == "cpu"
 
 
 def _stops(statement: ast.stmt) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from tools.findings import Grade
-from tools.guards import on_cuda_path
+from tools.guards import cuda_flags, dotted, on_cuda_path
 from tools.module import Module, string
 from tools.rules.base import Invalid, Match, PythonRule
 from tools.rules.tpu101_choose_accelerator import choices
@@ -48,6 +48,8 @@ class ReportDeviceChoice(PythonRule):
         Invalid(f"import torch\n{text}\n", None)
         for text in (
             "d = ['cpu', 'cuda'][torch.cuda.is_available()]",
+            "use = torch.cuda.is_available()\nd = ('cpu', 'cuda:0')[use]",
+            "d = ['cpu', 'cuda:0'][int(torch.cuda.is_available())]",
             "d = {True: 'cuda', False: 'cpu'}[torch.cuda.is_available()]",
             "d = torch.cuda.is_available() and 'cuda' or 'cpu'",
             "d = 0 if torch.cuda.is_available() else 'cpu'",
@@ -63,6 +65,8 @@ class ReportDeviceChoice(PythonRule):
 
     def check(self, module: Module) -> Iterator[Match]:
         """Yields the questions that a device hangs on and that the other rules leave."""
+        for node in _indexed(module):
+            yield Match(*module.span(node))
         calls = [c for c in module.calls("torch.cuda.is_available") if not on_cuda_path(module, c)]
         if not calls:
             return
@@ -71,6 +75,20 @@ class ReportDeviceChoice(PythonRule):
             start, end = module.span(call)
             if not any(first <= start and end <= last for first, last in known) and _decides(module, call):
                 yield Match(start, end)
+
+
+def _indexed(module: Module) -> Iterator[ast.expr]:
+    """Pairs of device names that a flag chooses from: ``("cpu", "cuda")[use_cuda]``."""
+    for node in module.nodes(ast.Subscript):
+        if isinstance(node.value, ast.Tuple | ast.List | ast.Dict) and dotted(node.slice) in cuda_flags(module):
+            if _names_both(node.value) and not on_cuda_path(module, node):
+                yield node
+
+
+def _names_both(holder: ast.AST) -> bool:
+    """Whether the CPU and CUDA are named in it, CUDA perhaps with an index."""
+    names = {(string(node) or "").partition(":")[0] for node in ast.walk(holder)}
+    return {"cpu", "cuda"} <= names
 
 
 def _decides(module: Module, call: ast.Call) -> bool:
@@ -88,7 +106,7 @@ def _decides(module: Module, call: ast.Call) -> bool:
     if isinstance(statement, ast.Match):
         return any(_is_device(node) for case in statement.cases for node in ast.walk(case))
     simple = isinstance(statement, ast.Assign | ast.AnnAssign | ast.Return)
-    return simple and {"cpu", "cuda"} <= {string(node) for node in ast.walk(statement)}
+    return simple and _names_both(statement)
 
 
 def _is_device(node: ast.AST) -> bool:
