@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from pathlib import Path
 
 from pydantic import BaseModel, Field
 
@@ -71,25 +72,38 @@ def rows() -> list[Row]:
 def row_of(folder: RunFolder) -> Row:
     """A run's row."""
     card, status = folder.card, runs.status(folder)
-    report = _report(folder) if status == "finished" else {}
-    rungs = [Rung(stage=one["stage"], result=one["result"]) for one in report.get("verdicts", [])]
-    try:
-        entries = report.get("entries") or [{"command": text} for text in folder.request.entries]
-    except (OSError, ValueError):
-        entries = []
+    rungs, entry = _reported(folder) if status == "finished" else ((), "")
     return Row(
         id=card.id, source=card.source, created=card.created, status=status, headline=card.headline,
-        exit_code=card.exit_code, verdict=_verdict(status, rungs), entry=entries[0]["command"] if entries else "",
-        rungs=rungs or [Rung(stage=stage, result="not run") for stage in STAGES],
+        exit_code=card.exit_code, verdict=_verdict(status, rungs), entry=entry or _asked(folder),
+        rungs=list(rungs) or [Rung(stage=stage, result="not run") for stage in STAGES],
     )  # fmt: skip
 
 
-def _report(folder: RunFolder) -> dict[str, Any]:
+def _asked(folder: RunFolder) -> str:
     try:
-        found = json.loads(folder.report_json.read_bytes())
+        return next(iter(folder.request.entries), "")
     except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
+        return ""
+
+
+def _reported(folder: RunFolder) -> tuple[tuple[Rung, ...], str]:
+    try:
+        seen = folder.report_json.stat()
+    except OSError:
+        return (), ""
+    return _read(folder.report_json, seen.st_mtime_ns, seen.st_size)
+
+
+@functools.lru_cache(maxsize=10_000)
+def _read(path: Path, _changed: int, _size: int) -> tuple[tuple[Rung, ...], str]:
+    """Stages and entry of a report; it is read again when its file is another."""
+    try:
+        report = json.loads(path.read_bytes())
+        rungs = tuple(Rung(stage=one["stage"], result=one["result"]) for one in report["verdicts"])
+        return rungs, report["entries"][0]["command"] if report["entries"] else ""
+    except (OSError, ValueError, KeyError, TypeError):
+        return (), ""
 
 
 def _verdict(status: str, rungs: Sequence[Rung]) -> str:

@@ -172,10 +172,13 @@ def log_tail(folder: RunFolder) -> str:
     logs = [path for path in folder.path.glob("*.log") if _LOG.fullmatch(path.name)]
     if not logs:
         return ""
-    newest = max(logs, key=lambda path: path.stat().st_mtime)
-    with newest.open("rb") as file:
-        file.seek(max(0, newest.stat().st_size - _MOST_TAIL))
-        return file.read(_MOST_TAIL).decode("utf-8", "replace")
+    try:
+        newest = max(logs, key=lambda path: path.stat().st_mtime)
+        with newest.open("rb") as file:
+            file.seek(max(0, newest.stat().st_size - _MOST_TAIL))
+            return file.read(_MOST_TAIL).decode("utf-8", "replace")
+    except OSError:  # a run whose input is of no use is removed while it is looked at
+        return ""
 
 
 @router.post("/runs/{run_id}/{action}")

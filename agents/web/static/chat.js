@@ -147,6 +147,11 @@ async function open() {
   }
   source = new EventSource(`${base}/events`);
   source.addEventListener("chat", (event) => take(JSON.parse(event.data)));
+  source.addEventListener("error", () => {
+    if (source.readyState === EventSource.CLOSED) events.closed({ event: "closed" });
+    else work("The server does not answer; trying again ...");
+  });
+  source.addEventListener("open", () => { if (!isOpen || interrupt.hidden) work(isOpen ? "" : "Opening ..."); });
 }
 
 async function tell(where, body) {

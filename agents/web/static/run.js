@@ -33,3 +33,6 @@ source.addEventListener("end", () => {
   source.close();
   if (list.dataset.going === "yes") window.location.reload();
 });
+source.addEventListener("error", () => {
+  if (source.readyState === EventSource.CLOSED) now.textContent = "The server does not answer; load the page again.";
+});

@@ -35,7 +35,8 @@ def command(tmp_path: Path, home: Path) -> Iterator[ServedByCommand]:
         yield server
 
 
-@pytest.fixture
+# For a module: its event loop would be in the way of tests elsewhere that have one of their own.
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Debian's Chromium; where the program is not on the machine the test cannot be made."""
     path = shutil.which("chromium")

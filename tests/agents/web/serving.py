@@ -16,12 +16,20 @@ from types import TracebackType
 
 import httpx
 import uvicorn
+from playwright.sync_api import Page
 from pydantic import SecretStr
 
 from agents.web.app import create_app
 from agents.web.settings import ServeSettings
 
 ROOT = Path(__file__).resolve().parents[3]
+
+
+def keep(tab: Page, name: str) -> None:
+    """Keep a picture of a page with the other things that a run of the tests leaves in `out`."""
+    folder = ROOT / "out" / "screenshots"
+    folder.mkdir(parents=True, exist_ok=True)
+    tab.screenshot(path=folder / f"{name}.png")
 
 
 class Visit(httpx.Client):

@@ -11,7 +11,7 @@ from evals.scripted_model import Call, ScriptedModel, Turn
 from tests.agents.chatting import edit
 from tests.agents.conftest import commit, git
 from tests.agents.test_chat_terminal import BROKEN, MASKS, SLOW
-from tests.agents.web.serving import Served, ServedByCommand
+from tests.agents.web.serving import Served, ServedByCommand, keep
 
 OPEN = "#send:not([disabled])"
 
@@ -58,6 +58,7 @@ def test_commands_work_and_a_tool_is_interrupted_but_not_the_chat(command: Serve
     tab.keyboard.press("Escape")
     tab.wait_for_selector("text=Interrupted; the chat goes on", timeout=60_000)
     say(tab, "/patch", "TPU104")
+    keep(tab, "chat")
     tab.reload()  # all of it is there again
     tab.wait_for_selector(OPEN)
     assert "Interrupted; the chat goes on" in tab.inner_text("#log") and "train.py:3 TPU104" in tab.inner_text("#log")
@@ -72,6 +73,7 @@ def test_commands_work_and_a_tool_is_interrupted_but_not_the_chat(command: Serve
     assert command.end() == 0
 
 
+@pytest.mark.slow
 def test_commands_are_completed_and_listed(served: Served, repo: Path, tab) -> None:
     begin(tab, served.url, repo, device="cpu")
     tab.keyboard.type("/pr")
@@ -110,6 +112,7 @@ def test_a_change_of_the_model_is_asked_about_in_the_page(tmp_path: Path, repo: 
         assert "m at http://127.0.0.1" in tab.inner_text("#about")
         say(tab, "please print the shape", "I will change it.")
         tab.wait_for_selector("#ask >> text=model.weight.shape")
+        keep(tab, "chat-approval")
         tab.reload()  # the question waits for whoever comes back
         tab.click("#ask >> text=Do it")
         tab.wait_for_selector("#standing >> text=1 commit; runs: not run; forward: not run")
@@ -120,6 +123,7 @@ def test_a_change_of_the_model_is_asked_about_in_the_page(tmp_path: Path, repo: 
         say(tab, "/undo", "taken back: because")
 
 
+@pytest.mark.slow
 def test_a_chat_of_the_terminal_is_gone_on_with_in_the_page(served: Served, repo: Path, cli, tab) -> None:
     from agents.progress import Silent
     from agents.state import Request
@@ -140,6 +144,7 @@ def test_a_chat_of_the_terminal_is_gone_on_with_in_the_page(served: Served, repo
     assert "train.py:3 TPU104" in tab.inner_text("#log")
 
 
+@pytest.mark.slow
 def test_a_chat_that_cannot_begin_says_why(served: Served, tmp_path: Path, repo: Path, tab) -> None:
     (tmp_path / "empty").mkdir()
     git(tmp_path / "empty", "init", "-q")
@@ -157,6 +162,7 @@ def test_a_chat_that_cannot_begin_says_why(served: Served, tmp_path: Path, repo:
     assert refused.status_code == 422 and "no key and no server" in refused.text
 
 
+@pytest.mark.slow
 def test_markup_in_a_chat_stays_text(served: Served, tmp_path: Path, tab) -> None:
     evil = "<img src=x onerror=window.pwned=1>"
     repo = commit(tmp_path / "repo", **{"train_py": f"import torch\nx = torch.ones(2).cuda()  # {evil}\n"})

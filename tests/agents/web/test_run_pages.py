@@ -12,7 +12,7 @@ import pytest
 from agents import runs
 from agents.record import lines_of
 from tests.agents.conftest import TRAIN, commit, git
-from tests.agents.web.serving import Served, ServedByCommand
+from tests.agents.web.serving import Served, ServedByCommand, keep
 
 QUICK = TRAIN
 SLOW = "import time\nprint('begun', flush=True)\ntime.sleep(300)\n"
@@ -45,11 +45,13 @@ def begin(tab, url: str, repo: Path, entry: str = "python train.py") -> str:
 def test_a_run_is_begun_followed_and_read_in_a_browser(command: ServedByCommand, repo: Path, tab, tmp_path) -> None:
     run_id = begin(tab, command.url, repo)
     tab.wait_for_selector("#progress li.done >> text=assess")
+    keep(tab, "run-progress")
     tab.reload()  # what was said before is there again
     tab.wait_for_selector("#progress li.done:has-text('assess'), #stages")
     tab.wait_for_selector("#stages", timeout=120_000)
     assert "Every stage up to clean passed" in tab.inner_text(".headline")
     assert "not run" in tab.inner_text("#stages li:nth-child(3)")  # on the CPU it says nothing about a TPU
+    keep(tab, "run-report")
     for part in PARTS:
         tab.click(f".toc a[href='#{part}']")
         assert tab.locator(f"#{part}").is_visible()
@@ -67,6 +69,7 @@ def test_a_run_is_begun_followed_and_read_in_a_browser(command: ServedByCommand,
     assert command.end() == 0
 
 
+@pytest.mark.slow
 def test_a_run_is_stopped_and_gone_on_with(served: Served, tmp_path: Path, tab) -> None:
     repo = commit(tmp_path / "repo", train_py=QUICK, slow_py=SLOW)
     run_id = begin(tab, served.url, repo, "python slow.py")
@@ -86,6 +89,7 @@ def test_a_run_is_stopped_and_gone_on_with(served: Served, tmp_path: Path, tab) 
     assert runs.every() == []
 
 
+@pytest.mark.slow
 def test_a_run_whose_input_is_no_use_says_why(served: Served, tmp_path: Path, tab) -> None:
     (tmp_path / "empty").mkdir()
     git(tmp_path / "empty", "init", "-q")
@@ -177,8 +181,7 @@ def test_plots_and_tables_of_what_was_compared_and_traced(served: Served, dry_ru
     assert "step 3: 1.5" in text and "net.head: 40" in text and "limit 10" in text
 
 
-@pytest.mark.parametrize("width", [360, 1280])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1280, "light")])
 def test_pages_fit_a_phone_and_say_what_they_are(browser, served: Served, dry_run, repo: Path, width, scheme) -> None:
     folder = dry_run(repo)
     context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
@@ -193,6 +196,7 @@ def test_pages_fit_a_phone_and_say_what_they_are(browser, served: Served, dry_ru
             .filter(one => !one.labels.length).map(one => one.id || one.name)"""
         )
         assert unnamed == [], path
+        keep(tab, f"page{path.replace(folder.id, 'ID').replace('/', '-')}-{scheme}-{width}")
     tab.goto(f"{served.url}/runs")
     tab.keyboard.press("Tab")
     assert tab.evaluate("document.activeElement.textContent") == "Skip to the content"
