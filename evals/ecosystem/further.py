@@ -24,7 +24,7 @@ def _makemore(kind: str, more: str = "") -> str:
 
 def _yunjey(name: str, folder: str) -> Project:
     return Project(
-        name, "yunjey/pytorch-tutorial", YUNJEY, "python main.py", None, data.mnist("data", 3200, 100),
+        name, "yunjey/pytorch-tutorial", YUNJEY, "python main.py", None, data.mnist("tutorials/data", 3200, 100),
         folder=f"tutorials/{folder}", needs=("torchvision",), reduced="3,200 images, 20 steps",
     )  # fmt: skip
 
