@@ -131,8 +131,8 @@ def compile_program(
     """
     whole, place = cache / key(program, target), cache / key(program, target, scheduled_only)
     for known in () if fresh else (whole, place):
-        if is_kept(known):
-            return read(known, cached=True)
+        if is_kept(known) and ((result := read(known, cached=True)).hlo or result.outcome != OK):
+            return result
     cache.mkdir(parents=True, exist_ok=True, mode=0o700)
     scratch = Path(tempfile.mkdtemp(prefix="compiling-", dir=cache))
     limits = Limits(time_limit, memory_limit, scheduled_only)

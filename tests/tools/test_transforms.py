@@ -197,6 +197,14 @@ def test_optimizer_is_fused_off_cpu_and_cuda(tmp_path: Path) -> None:
     assert 'device_type != "cpu"' in _text(_proposed("fuse-optimizer", tmp_path, own))
 
 
+def test_fused_optimizer_gives_way_to_lists_off_cpu_and_cuda(tmp_path: Path) -> None:
+    text = _PLAIN.replace("lr=1e-3", "lr=1e-3, fused=True")
+    fused = {**_LINEAR, "op": "aten._fused_adamw_.default"}
+    assert _proposed("list-optimizer", tmp_path, text) is None
+    after = _text(_proposed("list-optimizer", tmp_path, text, operators=[fused]))
+    assert 'fused=True if DEVICE_TYPE in ("cpu", "cuda") else None)' in after
+
+
 def test_blocks_are_computed_again_only_where_the_step_does_not_fit(tmp_path: Path) -> None:
     assert _proposed("checkpoint-blocks", tmp_path, _BLOCKS) is None
     after = _text(_proposed("checkpoint-blocks", tmp_path, _BLOCKS, fits=False))
