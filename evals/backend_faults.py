@@ -202,14 +202,52 @@ tell(fault=not torch.allclose(made.cpu(), F.layer_norm(data.bfloat16().float(), 
     "deferred-seed": Fault(
         what="in DeferAndFuse the same seed gives other draws",
         program="""
-def drawn():
+torch.tpu.eager_mode = torch.tpu.EagerMode.DEFER_AND_FUSE
+waiting = []
+
+
+def two(read):
+    torch.manual_seed(5)
+    made = [torch.randn(8, device="tpu"), torch.rand(8, device="tpu")]
+    return {n: made[n].cpu() for n in read}
+
+
+def while_another_waits():
+    waiting.append(torch.randn(8, device="tpu"))
+    return two((0, 1))
+
+
+def dropped():
+    torch.manual_seed(5)
+    return {0: F.dropout(torch.ones(64).to("tpu"), 0.5).cpu()}
+
+
+def in_place():
+    torch.tpu.manual_seed(5)
+    return {0: torch.empty(8).to("tpu").normal_().cpu(), 1: torch.empty(8).to("tpu").uniform_().cpu()}
+
+
+def seeded_twice():
     torch.manual_seed(5)
     first = torch.randn(8, device="tpu")
-    return (first + torch.rand(8, device="tpu")).cpu()
+    torch.manual_seed(5)
+    return {0: (first - torch.randn(8, device="tpu")).cpu()}
 
 
-torch.tpu.eager_mode = torch.tpu.EagerMode.DEFER_AND_FUSE
-tell(fault=not all(torch.equal(drawn(), drawn()) for _ in range(4)), hlo=None)
+ways = {
+    "read in order": lambda: two((0, 1)), "read in another order": lambda: two((1, 0)), "one unread": lambda: two((1,)),
+    "another draw waiting": while_another_waits, "dropout": dropped, "in place": in_place,
+}
+drawn = {name: [way() for _ in range(4)] for name, way in ways.items()}
+other = [
+    name for name, (first, *rest) in drawn.items()
+    if not all(torch.equal(first[n], one[n]) for one in rest for n in first)
+]
+plain = drawn["read in order"][0]
+for name in ("read in another order", "one unread", "another draw waiting"):
+    other += [f"{name}: not as in order" for n, one in drawn[name][0].items() if not torch.equal(one, plain[n])]
+other += [] if not seeded_twice()[0].any() else ["seeded twice before either is read"]
+tell(fault=bool(other), hlo=None, ways=len(ways) + 4, other=other, mode=str(torch.tpu.eager_mode))
 """,
         workaround="draw on the CPU and move what was drawn",
         repaired="""
@@ -283,7 +321,8 @@ def examine(name: str) -> dict[str, Any]:
     fault = FAULTS[name]
     facts = {key: value for key, value in asdict(fault).items() if key not in ("program", "repaired", "planted")}
     seen, repaired = told(fault.program), told(fault.repaired)
-    return {"name": name, **facts, "seen": seen, "repaired": repaired, "verified": verified(fault)}
+    when = {"date": results.today(), "revision": results.revision()}
+    return {"name": name, **facts, **when, "seen": seen, "repaired": repaired, "verified": verified(fault)}
 
 
 def _page(record: dict[str, Any]) -> str:
@@ -329,7 +368,11 @@ def main() -> int:
     page = _page(record)
     print(page)
     if arguments.publish:
-        results.publish("backend_faults", [results.without_places(record)], page)
+        # Rows that were not asked for stay, with the date and commit of their own.
+        old = {row["name"]: row for kept in results.read("backend_faults") for row in kept["rows"]}
+        known = {**old, **{row["name"]: row for row in rows}}
+        record["rows"] = [known[name] for name in FAULTS if name in known]
+        results.publish("backend_faults", [results.without_places(record)], _page(results.without_places(record)))
     return int(any(row["seen"].get("fault") is not True or row["repaired"].get("fault") is not False for row in rows))
 
 

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from torchtpu.proof.recording import read_folder
 OUT = Path(__file__).resolve().parents[2] / "out" / "proof"
 NAME = "ecosystem_proof"
 STAGES = ("forward", "gradients", "trains", "preserves")
+READ = Path(__file__).with_name("read.toml")
 STEPS = 20
 ALL = [*PROJECTS, *FURTHER]
 
@@ -98,6 +100,7 @@ def study(project: Project, args: argparse.Namespace) -> Compared:
     )  # fmt: skip
     python = args.wide_python if project.needs and args.wide_python else Path(sys.executable)
     record.date, record.revision, record.versions = results.today(), results.revision(), results.versions(python)
+    record.revision += ", runs on the CPU in forks" if args.forked else ""
     place = args.out / time.strftime("%H%M%S") / project.name
     place.mkdir(parents=True)
     start = time.monotonic()
@@ -160,6 +163,9 @@ def publish(records: list[Compared]) -> None:
 
 def page(records: list[Compared]) -> str:
     """The verdicts and error ratios of all projects, and what each was run with."""
+    seen = tomllib.loads(READ.read_text(encoding="utf-8"))
+    read = {r.name: seen[r.name] for r in records if r.name in seen}
+    over = sum(one["over_claim"] for one in read.values())
     whole = sum(not r.fault and all(r.verdicts.get(s, ("",))[0] == "pass" for s in STAGES) for r in records)
     lines = [
         "# Public repositories compared with their originals",
@@ -170,6 +176,9 @@ def page(records: list[Compared]) -> str:
         "CUDA imitated, each migrated tree on the simulated device, from the same seed, batches and random draws. "
         "In brackets the largest error ratio in float32 and in the program's own precision: the error beside what "
         "rounding alone does to the original.",
+        "",
+        f"Read by hand (diff, recordings, what moved, what the losses mean, where it ran): {len(read)} of them, "
+        f"with {over} over-claims. Each row's commit stands below.",
         "",
         "| program | steps | forward | gradients | trains | preserves | original's loss | on the device | time, s |",
         "|---|--:|---|---|---|---|---|---|--:|",
@@ -184,6 +193,8 @@ def page(records: list[Compared]) -> str:
     ]
     rest += [f"- {record.name}: {record.fault}" for record in records if record.fault]
     lines += rest or ["Nothing."]
+    lines += ["", "## Read by hand", "", "| program | over-claim | seen |", "|---|---|---|"]
+    lines += [f"| {name} | {'**yes**' if one['over_claim'] else 'no'} | {one['said']} |" for name, one in read.items()]
     lines += ["", "## What each was run with", ""]
     for record in records:
         versions = ", ".join(f"{name} {version}" for name, version in record.versions.items())
