@@ -61,7 +61,7 @@ _COMMANDS = (
         "profile",
         "targets",
     ),
-    *("doctor", "knowledge", "rules", "runs", "eval"),
+    *("doctor", "knowledge", "rules", "runs", "skill", "eval"),
 )
 """In the order of the help page; each is a module with a function of its name, or with an `app` of several."""
 _TAKES_ALL = ("run", "trace")
