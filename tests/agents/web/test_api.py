@@ -18,7 +18,7 @@ def asked(operation, headers: dict[str, str]) -> list[int]:
 
     @hypothesis.given(case=operation.as_strategy())
     @hypothesis.settings(
-        max_examples=15, deadline=None, derandomize=True, database=None,
+        max_examples=8, deadline=None, derandomize=True, database=None,
         suppress_health_check=list(hypothesis.HealthCheck),
     )  # fmt: skip
     def ask(case: schemathesis.Case) -> None:

@@ -117,7 +117,8 @@ def test_a_change_of_the_model_is_asked_about_in_the_page(tmp_path: Path, repo: 
         tab.click("#ask >> text=Do it")
         tab.wait_for_selector("#standing >> text=1 commit; runs: not run; forward: not run")
         say(tab, "and now zero", "Once more.")
-        tab.keyboard.press("Enter")  # No has the focus
+        tab.wait_for_selector("#no:focus")
+        tab.keyboard.press("Enter")
         tab.wait_for_selector("text=Then not.")
         assert "not allowed" in tab.inner_text("#log") and "1 commit;" in tab.inner_text("#standing")
         say(tab, "/undo", "taken back: because")

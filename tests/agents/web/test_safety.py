@@ -179,7 +179,8 @@ def test_every_change_wants_the_word_of_a_page_of_ours(served, locked) -> None:
         ):
             answer = mine.request(method, path, data=data, headers=headers)
             assert answer.status_code == 403, (method, path, data, headers, answer.text)
-        passed = mine.request(method, path, data={"csrf": word}, headers={"origin": served.url})
+        friend = served.visit()  # a new one: signing out ends what its cookie was good for
+        passed = friend.request(method, path, data={"csrf": friend.csrf()}, headers={"origin": served.url})
         assert passed.status_code != 403, (method, path, passed.text)
 
 
