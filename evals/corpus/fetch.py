@@ -25,6 +25,15 @@ def fetch(package: Package, target: Path, source_dir: Path | None) -> None:
         subprocess.CalledProcessError: if a download or clone fails.
         RuntimeError: if a checkout is not at the pinned commit.
     """
+    if package.sdist:
+        with tarfile.open(
+            _downloaded(package, ".tar.gz", "--no-binary", target.parent / "wheels", source_dir)
+        ) as sdist:
+            for member in sdist.getmembers():
+                member.name = member.name.partition("/")[2]
+                if member.name:
+                    sdist.extract(member, target, filter="data")
+        return
     if package.repository is None:
         with zipfile.ZipFile(
             _downloaded(package, "-*.whl", "--only-binary", target.parent / "wheels", source_dir)

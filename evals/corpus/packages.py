@@ -16,6 +16,7 @@ class Package:
         tests: paths of its tests that run in minutes with what is installed, relative to its root.
         suite: where the tests come from if they are not in it: ``sdist``, or ``owner/name@commit`` on GitHub.
         environment: variables that its tests need.
+        sdist: whether the index has its source only.
     """
 
     name: str
@@ -24,6 +25,7 @@ class Package:
     tests: tuple[str, ...] = ()
     suite: str = ""
     environment: tuple[tuple[str, str], ...] = ()
+    sdist: bool = False
 
 
 _WHEELS = """
@@ -53,6 +55,25 @@ ultralytics 8.4.190
 vit-pytorch 1.26.14
 x-transformers 2.31.10
 """
+
+_UNSEEN = """
+catalyst 22.4
+coqui-tts 0.28.0
+easyocr 1.7.2
+espnet 202511
+fastai 2.8.12
+flair 0.15.1
+gpytorch 1.15.2
+lpips 0.1.4
+mmengine 0.10.7
+nnunetv2 2.8.1
+opacus 1.6.0
+pyannote-audio 4.0.7
+pytorch-ignite 0.5.5
+stable-baselines3 2.9.2
+tianshou 2.0.1
+"""
+"""Wheels that no rule had been tried on when the sixth sample was drawn."""
 
 _SUITES: dict[str, tuple[str, tuple[str, ...]]] = {
     "accelerate": (
@@ -108,5 +129,18 @@ PACKAGES: tuple[Package, ...] = (
     Package("guided-diffusion", "22e0df8183507e13a7813f8d38d51b072ca1e67c", "openai/guided-diffusion"),
     Package("stylegan3", "c233a919a6faee6e36a316ddd4eddababad1adf9", "NVlabs/stylegan3"),
     Package("taming-transformers", "3ba01b241669f5ade541ce990f7650a3b8f65318", "CompVis/taming-transformers"),
+    *(_wheel(*line.split()) for line in _UNSEEN.split("\n") if line),
+    Package("basicsr", "1.4.2", sdist=True),
+    Package("fairscale", "0.4.13", sdist=True),
+    Package("openai-whisper", "20250625", sdist=True),
+    Package("yolox", "0.3.0", sdist=True),
+    Package("CLIP", "d05afc436d78f1c48dc0dbf8e5980a9d471f35f6", "openai/CLIP"),
+    Package("ConvNeXt", "048efcea897d999aed302f2639b6270aedf8d4c8", "facebookresearch/ConvNeXt"),
+    Package("DiT", "ed81ce2229091fd4ecc9a223645f95cf379d582b", "facebookresearch/DiT"),
+    Package("Swin-Transformer", "f82860bfb5225915aca09c3227159ee9e1df874d", "microsoft/Swin-Transformer"),
+    Package("detr", "29901c51d7fe8712168b8d0d64351170bc0f83e0", "facebookresearch/detr"),
+    Package("faster-rcnn.pytorch", "f9d984d27b48a067b29792932bcb5321a39c1f09", "jwyang/faster-rcnn.pytorch"),
+    Package("stable-diffusion", "21f890f9da3cfbeaba8e2ac3c425ee9e998d5229", "CompVis/stable-diffusion"),
+    Package("yolov5-repo", "5081342f04fb287fc2e5f2b5a4e06752b7937b1c", "ultralytics/yolov5"),
     Package("ng-video-lecture", "52201428ed7b46804849dea0b3ccf0de9df1a5c3", "karpathy/ng-video-lecture"),
 )

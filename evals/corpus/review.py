@@ -51,8 +51,8 @@ ROUNDS = (
         6,
         "corpus 6",
         "876e0a08c215",
-        "by another, of findings that nobody had read: 50 in the packages of before, 150 in 24 packages and repositories "
-        "that no rule had been tried on; code for tests of CUDA alone counts as wrong; mended after",
+        "by another, of findings that nobody had read: 50 in the packages of before, 150 in 24 packages and "
+        "repositories that no rule had been tried on; code for tests of CUDA alone counts as wrong; mended after",
     ),
 )
 """Oldest first; the last was judged before any rule was changed for it."""
