@@ -8,10 +8,11 @@ import ssl
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
-from githubkit import AppAuthStrategy, AppInstallationAuthStrategy, GitHub, Response
+from githubkit import AppAuthStrategy, GitHub, Response
 from githubkit.cache import MemCacheStrategy
 from githubkit.exception import GitHubException
 
@@ -21,6 +22,7 @@ from agents.bot.settings import BotSettings
 
 _LOG = logging.getLogger("torchtpu.bot")
 _MOST_PAGES = 100
+_MARGIN = 60.0
 
 
 class App:
@@ -37,36 +39,53 @@ class App:
         # One for all clients: to make it takes longer than a request.
         self._ssl = ssl.create_default_context()
         self._cache = MemCacheStrategy()
+        self._tokens: dict[int, tuple[str, float]] = {}
         self._lock = threading.Lock()
 
     def place(self, installation: int, owner: str, name: str) -> Place:
         """A repository, as an installation sees it."""
         return Place(self, installation, owner, name)
 
-    def client(self, installation: int) -> GitHub[Any]:
-        """A client with the rights of an installation."""
-        key = self.settings.private_key.get_secret_value()
-        return self._client(AppInstallationAuthStrategy(self.settings.app_id, key, installation))
+    def token(self, installation: int) -> str:
+        """A token with the rights of an installation, kept until shortly before it expires.
+
+        githubkit can do this too, by its models of all of GitHub's answers, whose import takes seconds.
+        """
+        with self._lock:
+            text, expires = self._tokens.get(installation, ("", 0.0))
+        if expires - _MARGIN > time.time():
+            return text
+        answer = self._new_token(installation, None)
+        expires = datetime.fromisoformat(answer["expires_at"]).timestamp()
+        with self._lock:
+            self._tokens[installation] = (str(answer["token"]), expires)
+        return str(answer["token"])
 
     def forget_tokens(self) -> None:
         """Get fresh tokens: one was refused before its time."""
         with self._lock:
             self._cache = MemCacheStrategy()
+            self._tokens.clear()
 
     def git_token(self, installation: int, name: str) -> str:
         """A token for git that opens one repository and nothing but its contents."""
-        key = self.settings.private_key.get_secret_value()
-        body = {"repositories": [name], "permissions": {"contents": "write"}}
-        path = f"app/installations/{installation}/access_tokens"
-        with self._client(AppAuthStrategy(self.settings.app_id, key)) as client:
-            answer = _Outlasting(self, lambda: client).send("POST", path, body, repeatable=True)
-        return str(answer.json()["token"])
+        wanted = {"repositories": [name], "permissions": {"contents": "write"}}
+        return str(self._new_token(installation, wanted)["token"])
 
-    def _client(self, strategy: Any) -> GitHub[Any]:
+    def _new_token(self, installation: int, wanted: dict[str, Any] | None) -> dict[str, Any]:
+        key = self.settings.private_key.get_secret_value()
+        path = f"app/installations/{installation}/access_tokens"
+        with self.client(AppAuthStrategy(self.settings.app_id, key)) as client:
+            answer = _Outlasting(self, lambda: client).send("POST", path, wanted, repeatable=True)
+        found: dict[str, Any] = answer.json()
+        return found
+
+    def client(self, auth: Any) -> GitHub[Any]:
+        """A client for a token or another way to sign in."""
         with self._lock:
             cache = self._cache
         return GitHub(
-            strategy, base_url=self.settings.api_url, ssl_verify=self._ssl, cache_strategy=cache, auto_retry=False,
+            auth, base_url=self.settings.api_url, ssl_verify=self._ssl, cache_strategy=cache, auto_retry=False,
             timeout=self.settings.request_seconds, user_agent="torchtpu-agent",
         )  # fmt: skip
 
@@ -141,6 +160,7 @@ class Place:
         self.name = name
         self._base = f"repos/{owner}/{name}"
         self._open: GitHub[Any] | None = None
+        self._token = ""
 
     def __enter__(self) -> Place:
         return self
@@ -190,13 +210,13 @@ class Place:
         return base64.b64decode(found.get("content", ""))
 
     def _client(self) -> GitHub[Any]:
-        client = self.app.client(self.installation)
-        if self._open is not None and self._open.config.cache_strategy is client.config.cache_strategy:
+        token = self.app.token(self.installation)
+        if self._open is not None and self._token == token:
             return self._open
         self._drop()
-        self._open = client
-        client.__enter__()  # type: ignore[no-untyped-call]  # the package has no types there
-        return client
+        self._open, self._token = self.app.client(token), token
+        self._open.__enter__()  # type: ignore[no-untyped-call]  # the package has no types there
+        return self._open
 
     def _drop(self) -> None:
         if self._open is not None:

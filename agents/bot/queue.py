@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlalchemy as sa
 from dbos import DBOS, DBOSClient, EnqueueOptions
 
 from agents.bot.jobs import Job
@@ -29,12 +30,21 @@ class Jobs:
         DBOS.migrate(settings.database)
         self._client = DBOSClient(system_database_url=settings.database)
 
-    def add(self, job: Job) -> None:
-        """Enqueue a job; one with that id is there at most once."""
+    def add(self, job: Job, body: str) -> bool:
+        """Enqueue a job once; False where its body came before under another id.
+
+        Args:
+            job: The job.
+            body: Hash of the delivery's body.
+        """
         options: EnqueueOptions = {
             "queue_name": QUICK, "workflow_name": ANSWER, "workflow_id": job.id, "app_version": VERSION,
         }  # fmt: skip
-        self._client.enqueue(options, job.model_dump_json())
+
+        def keep(connection: sa.Connection) -> None:
+            self._client.enqueue_in_transaction(connection, options, job.model_dump_json())
+
+        return self.store.claim(body, job.id, keep)
 
     def close(self) -> None:
         """Let go of the connections."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import sqlalchemy as sa
@@ -83,7 +83,7 @@ class Store:
         """Let go of the connections."""
         self._engine.dispose()
 
-    def claim(self, body: str, delivery: str) -> bool:
+    def claim(self, body: str, delivery: str, keep: Callable[[sa.Connection], None]) -> bool:
         """Whether a delivery is the first with that body, or the same one sent again.
 
         The id of a delivery is not signed: the same signed body under another id is a replay.
@@ -91,9 +91,11 @@ class Store:
         Args:
             body: Hash of the body.
             delivery: Its id.
+            keep: Keeps what the first one asks for, in the same transaction.
         """
         with contextlib.suppress(IntegrityError), self._engine.begin() as connection:
             connection.execute(_DELIVERIES.insert().values(body=body, delivery=delivery, at=time.time()))
+            keep(connection)
             return True
         with self._engine.connect() as connection:
             owner = connection.execute(sa.select(_DELIVERIES.c.delivery).where(_DELIVERIES.c.body == body)).scalar()

@@ -46,11 +46,7 @@ class _Lazily:
 
     def keep(self, body: str, job: Job) -> bool:
         """Enqueue a job unless its body came before under another id."""
-        jobs = self.jobs()
-        if not jobs.store.claim(body, job.id):
-            return False
-        jobs.add(job)
-        return True
+        return self.jobs().add(job, body)
 
     def close(self) -> None:
         with self._lock:

@@ -181,20 +181,24 @@ def _workers(env: dict[str, str], folder: Path, count: int, every: float) -> Ite
     closing = threading.Event()
     deaths: list[int] = []
 
-    def start() -> subprocess.Popen[bytes]:
-        with (folder / "workers.log").open("ab") as log:
-            return subprocess.Popen(
-                [sys.executable, "-m", "agents.cli", "worker"], cwd=ROOT, env=env, stdout=log, stderr=log
-            )
+    def start() -> tuple[subprocess.Popen[bytes], Path]:
+        log = folder / f"worker-{len(deaths)}-{time.monotonic_ns()}.log"
+        with log.open("wb") as file:
+            command = [sys.executable, "-m", "agents.cli", "worker"]
+            return subprocess.Popen(command, cwd=ROOT, env=env, stdout=file, stderr=file), log
 
     running = [start() for _ in range(count)]
 
     def kill() -> None:
-        while not closing.wait(every):
-            victim = running.pop(0)
-            victim.send_signal(signal.SIGKILL)
-            victim.wait()
-            deaths.append(victim.pid)
+        while not closing.is_set():
+            # One that has not begun has no job to lose.
+            ready = [pair for pair in running if b"takes jobs" in pair[1].read_bytes()]
+            if closing.wait(every if ready else 0.5) or not ready:
+                continue
+            running.remove(ready[0])
+            ready[0][0].send_signal(signal.SIGKILL)
+            ready[0][0].wait()
+            deaths.append(ready[0][0].pid)
             running.append(start())
 
     killer = threading.Thread(target=kill, daemon=True)
@@ -204,9 +208,9 @@ def _workers(env: dict[str, str], folder: Path, count: int, every: float) -> Ite
     finally:
         closing.set()
         killer.join()
-        for process in running:
+        for process, _ in running:
             process.terminate()
-        for process in running:
+        for process, _ in running:
             process.wait(60)
 
 
