@@ -67,7 +67,8 @@ def answers(tests: Path) -> list[Answer]:
 
 
 def _answer(name: str, row: Row, rules: Sequence[Rule], known: Sequence[Entry], shown: Mapping[str, str]) -> Answer:
-    tests = [f"test_rules.py[{rule.ID}]" for rule in rules] + [f"test_diagnose.py[{entry.id}]" for entry in known]
+    named = [entry.id for entry in known if entry.symptoms]  # advice names no failure, so no test has it named
+    tests = [f"test_rules.py[{rule.ID}]" for rule in rules] + [f"test_diagnose.py[{entry}]" for entry in named]
     if name in shown:
         tests.insert(0, f"{shown[name]}[{name}]")
     return Answer(
