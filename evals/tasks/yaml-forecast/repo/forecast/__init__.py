@@ -1,0 +1,4 @@
+from forecast.experiment import Experiment
+from forecast.settings import Settings
+
+__all__ = ["Experiment", "Settings"]
