@@ -24,10 +24,10 @@ from pathlib import Path
 from typing import Any
 
 from evals.results import publish, revision, today, versions
+from tools.code.source import Unreadable
 from tools.engine import examine, is_python
 from tools.project import Project
 from tools.rules import selected
-from tools.source import Unreadable
 
 # Reads paths from its input, one a line. "off" leaves the garbage collector out, as the scanner does.
 PARSE = """

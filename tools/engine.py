@@ -9,17 +9,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 
-from tools.bound import binds
-from tools.edits import Edit, Fix, apply, choose
+from tools.code.bound import binds
+from tools.code.edits import Edit, Fix, apply, choose
+from tools.code.module import Module
+from tools.code.notebook import Notebook
+from tools.code.sieve import Reader, Sight, sieve
+from tools.code.source import SourceFile, Unreadable, parse
+from tools.code.tidy import without_orphans
 from tools.findings import Finding, Grade, Replacement, Skipped
-from tools.module import Module
-from tools.notebook import Notebook
 from tools.project import Project, is_test
 from tools.rules import all_rules
 from tools.rules.base import Match, PythonRule, Rule, TextRule, fits
-from tools.sieve import Reader, Sight, sieve
-from tools.source import SourceFile, Unreadable, parse
-from tools.tidy import without_orphans
 
 MAX_PASSES = 40
 """Passes after which a rule whose fixes keep changing a file is taken to be faulty."""

@@ -9,11 +9,11 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from tools.choice import choose
+from tools.code.source import Unreadable
 from tools.engine import examine, fix, reads, without_collector
 from tools.findings import Finding, Skipped
 from tools.project import Project
 from tools.rules.base import Rule
-from tools.source import Unreadable
 
 MAX_ROUNDS = 6
 """Rounds over all rules; a fix may uncover a place for a rule with a lower id."""

@@ -12,9 +12,9 @@ from functools import cached_property, reduce
 from operator import or_
 from pathlib import Path
 
+from tools.code.source import Unreadable, load
 from tools.findings import Skipped
 from tools.settings import ScanSettings
-from tools.source import Unreadable, load
 
 LEFT_OUT = frozenset(
     {".git", ".hg", ".svn", "__pycache__", "node_modules", ".venv", "venv", ".tox", ".nox", ".mypy_cache",
@@ -129,7 +129,7 @@ class Project:
         """The bytes of one of ``paths``.
 
         Raises:
-            Unreadable: see ``tools.source.load``.
+            Unreadable: see ``tools.code.source.load``.
         """
         return load(self.root / path)
 

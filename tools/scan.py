@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tools.choice import choose
+from tools.code.source import Unreadable
 from tools.engine import applicable, examine, finding, is_python, reads, without_collector
 from tools.findings import Finding, ScanResult, Skipped
 from tools.project import Project, Trait, traits_of
 from tools.rules import selected
 from tools.rules.base import Rule
-from tools.source import Unreadable
 
 Progress = Callable[[int, int], None]
 """Called with files done and files in all."""

@@ -19,7 +19,7 @@ from tools.errors import Exit, UserError
 
 if TYPE_CHECKING:
     from tools.profile import ProfileOutput, ProfileRequest
-    from tools.profile_fit import Attempt
+    from tools.profiles.fit import Attempt
 
 _PANEL = "The profile"
 _TARGET = "TPU slice the step is compiled for, such as v6e-8; may be given several times. See: torchtpu-agent targets."
@@ -197,7 +197,7 @@ def _one(request: ProfileRequest, scratch: Path, tell: Callable[[str], None]) ->
 
 def _tried(request: ProfileRequest, scratch: Path, tell: Callable[[str], None]) -> list[Attempt]:
     from tools import commands
-    from tools.profile_fit import make_fit
+    from tools.profiles.fit import make_fit
 
     def other(text: str) -> ProfileOutput:
         return _one(request.model_copy(update={"command": commands.parse(text), "quick": True}), scratch, tell)
@@ -216,8 +216,8 @@ def _copy(request: ProfileRequest, copy: Path) -> None:
 
 
 def _write_files(outputs: list[ProfileOutput], html: Path | None, chrome: Path | None) -> None:
-    from tools.profile_html import page
-    from tools.profile_trace import trace
+    from tools.profiles.html import page
+    from tools.profiles.trace import trace
 
     for output in outputs:
         title = f"{output.command} on {output.target}"
@@ -234,8 +234,8 @@ def _named(path: Path, output: ProfileOutput, outputs: list[ProfileOutput]) -> P
 
 
 def _end(outputs: list[ProfileOutput], as_json: bool) -> Exit:
-    from tools.profile_fit import attempts_text
-    from tools.profile_text import text
+    from tools.profiles.fit import attempts_text
+    from tools.profiles.text import text
 
     code = Exit.PASSED if all(output.outcome == "ok" for output in outputs) else Exit.FAILED
     if as_json:
@@ -255,7 +255,7 @@ def _end(outputs: list[ProfileOutput], as_json: bool) -> Exit:
 
 
 def _compare(paths: tuple[Path, Path], as_json: bool) -> None:
-    from tools.profile_compare import compare, compare_text
+    from tools.profiles.compare import compare, compare_text
 
     found = compare(*(_read(path) for path in paths))
     if as_json:

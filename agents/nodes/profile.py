@@ -16,7 +16,7 @@ from tools import commands
 from tools import profile as profiler
 from tools import run as runner
 from tools.errors import UserError
-from tools.profile_html import page
+from tools.profiles.html import page
 
 
 def profile(state: State, runtime: Runtime[Context]) -> dict[str, object]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from agents.stages.common import failed, not_run, passed
 from agents.state import State, Verdict
 from tools.profile import ProfileOutput
-from tools.profile_text import place, seconds, size
+from tools.profiles.text import place, seconds, size
 
 
 def reason(state: State) -> str | None:

@@ -13,7 +13,7 @@ from agents.toolkit.bench import Bench
 from agents.toolkit.run_program import entry_for
 from tools.commands import parse
 from tools.profile import ProfileRequest, profile, target_named
-from tools.profile_text import text as as_text
+from tools.profiles.text import text as as_text
 
 
 class Input(BaseModel):

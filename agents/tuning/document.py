@@ -11,7 +11,7 @@ from agents.tuning.state import Trial, TuneState, speedup
 from agents.tuning.text import described, short, total
 from tools.errors import Exit
 from tools.estimate import Estimate
-from tools.profile_text import size
+from tools.profiles.text import size
 
 
 class Document(BaseModel):

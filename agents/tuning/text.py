@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agents.tuning.state import Trial, TuneState, speedup
 from tools.estimate import Estimate
-from tools.profile_text import seconds, size
+from tools.profiles.text import seconds, size
 from tools.wording import amount
 
 

@@ -18,8 +18,8 @@ from agents.toolkit.trace_program import TRACE
 from agents.web import diffs, plots
 from agents.web.diffs import Patch
 from tools.errors import UserError
-from tools.profile_html import memory_plot, roofline
-from tools.profile_text import BASIS, text
+from tools.profiles.html import memory_plot, roofline
+from tools.profiles.text import BASIS, text
 from tools.trace import Section, TraceOutput, sections
 from tools.verify import VerifyOutput
 from torchtpu.proof.ratio import FLOAT32, LOW

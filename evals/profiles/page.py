@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tools.profile_text import seconds, size
+from tools.profiles.text import seconds, size
 
 _HEAD = """# Profiles for TPUs that are not there
 

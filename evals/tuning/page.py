@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tools.profile_text import seconds
+from tools.profiles.text import seconds
 
 _HEAD = """# Tuning for a TPU that is not there
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tools.absence import stands_in
+from tools.code.absence import stands_in
+from tools.code.module import Module
+from tools.code.source import SourceFile
 from tools.engine import fix
-from tools.module import Module
 from tools.project import TextProject
 from tools.rules import all_rules
 from tools.rules.base import interest
-from tools.source import SourceFile
 
 STANDS_IN = [
     "try:\n    s = torch.amp.GradScaler(device=d)\nexcept (AttributeError, TypeError):\n    s = old()\n",

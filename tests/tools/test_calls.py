@@ -7,11 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from tools.calls import add_keyword, argument, conjunction, is_on_cpu_or_cuda, only_if, prepend_argument, remove_keyword
-from tools.edits import Edit, apply
-from tools.module import Module
+from tools.code.calls import (
+    add_keyword,
+    argument,
+    conjunction,
+    is_on_cpu_or_cuda,
+    only_if,
+    prepend_argument,
+    remove_keyword,
+)
+from tools.code.edits import Edit, apply
+from tools.code.module import Module
+from tools.code.source import SourceFile
 from tools.project import TextProject
-from tools.source import SourceFile
 
 
 def module(text: str) -> Module:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tools.carve import carve
+from tools.code.carve import carve
+from tools.code.source import SourceFile
 from tools.engine import examine
 from tools.project import TextProject
 from tools.rules import all_rules
-from tools.source import SourceFile
 
 TEXT = '''"""Top."""
 import os
@@ -104,7 +104,7 @@ def test_everything_of_interest_leaves_all() -> None:
     ],
 )
 def test_findings_are_those_of_the_whole_file(odd: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tools.module._LONG", 0)
+    monkeypatch.setattr("tools.code.module._LONG", 0)
     data = (odd + "import torch\nx = torch.ones(1).cuda()\n").encode()
     project = TextProject(Path(), texts={"a.py": data})
     whole = examine("a.py", data, project, all_rules())

@@ -9,7 +9,7 @@ import types
 
 import pytest
 
-from tools.cuda_api import API, HOMES, Kind, canonical, handled_by
+from tools.code.cuda_api import API, HOMES, Kind, canonical, handled_by
 from tools.rules import all_rules
 
 torch = pytest.importorskip("torch")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.edits import Edit, Fix, apply, choose, conflict, overlaps
+from tools.code.edits import Edit, Fix, apply, choose, conflict, overlaps
 
 
 @st.composite

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tools.edits import Edit, Fix
+from tools.code.edits import Edit, Fix
+from tools.code.module import Module
+from tools.code.source import SourceFile
 from tools.engine import applicable, examine, finding, fix, is_python
-from tools.module import Module
 from tools.project import TextProject
 from tools.rules import all_rules, selected
 from tools.rules.base import Match, PythonRule, Rule, TextRule
 from tools.settings import ScanSettings
-from tools.source import SourceFile
 
 LINES = [
     "import torch",

@@ -7,8 +7,16 @@ import ast
 import pytest
 
 from tests.tools.test_module import module
-from tools.guards import availability_calls, cuda_flags, dotted, is_cuda_test, is_no_cuda_test, leaves, on_cuda_path
-from tools.module import Module
+from tools.code.guards import (
+    availability_calls,
+    cuda_flags,
+    dotted,
+    is_cuda_test,
+    is_no_cuda_test,
+    leaves,
+    on_cuda_path,
+)
+from tools.code.module import Module
 
 
 def asked(test: str, before: str = "") -> tuple[Module, ast.expr]:

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from tools.code.imports import new_import
+from tools.code.module import Module
+from tools.code.rewrite import header
+from tools.code.source import SourceFile
 from tools.engine import fix
-from tools.imports import new_import
-from tools.module import Module
 from tools.project import TextProject
-from tools.rewrite import header
 from tools.rules import selected
-from tools.source import SourceFile
 
 
 def with_import(text: str, package: str) -> str:

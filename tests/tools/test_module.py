@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tools.module import Module, fact, keyword, parameters, string
+from tools.code.module import Module, fact, keyword, parameters, string
+from tools.code.sieve import Reader
+from tools.code.source import SourceFile, Unreadable
 from tools.project import TextProject
 from tools.rules.base import Match, PythonRule
-from tools.sieve import Reader
-from tools.source import SourceFile, Unreadable
 
 
 def module(text: str, *words: str, whole: bool = True) -> Module:

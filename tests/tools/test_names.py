@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from tools.names import Names
+from tools.code.names import Names
 
 
 def names(text: str) -> Names:

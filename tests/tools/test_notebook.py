@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tools.code.notebook import Notebook
+from tools.code.source import Unreadable, parse
 from tools.engine import examine, fix
-from tools.notebook import Notebook
 from tools.project import TextProject
 from tools.rules import selected
-from tools.source import Unreadable, parse
 
 
 def notebook(*cells: object, **top: object) -> dict[str, object]:

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from tools.code.module import Module
+from tools.code.older import is_for_older, oldest_of
+from tools.code.source import SourceFile
 from tools.engine import fix
-from tools.module import Module
-from tools.older import is_for_older, oldest_of
 from tools.project import TextProject
 from tools.rules import all_rules
-from tools.source import SourceFile
 
 TOP = """DEVICE_TYPE = (
     torch.accelerator.current_accelerator().type

@@ -11,10 +11,10 @@ import pytest
 
 from tests.torchtpu.test_hlo import PROGRAM
 from tools.profile import fingerprint, target_named
-from tools.profile_compare import compare, compare_text
-from tools.profile_html import page
-from tools.profile_text import text
-from tools.profile_trace import trace
+from tools.profiles.compare import compare, compare_text
+from tools.profiles.html import page
+from tools.profiles.text import text
+from tools.profiles.trace import trace
 from torchtpu.compiler import Compiled, Program, assigned, key
 from torchtpu.profile import Profiler
 from torchtpu.targets import find
@@ -193,7 +193,7 @@ def test_unknown_target_is_the_users_mistake() -> None:
 
 def test_smaller_batches_are_tried_until_one_fits() -> None:
     from tools.profile import ProfileOutput, Timing
-    from tools.profile_fit import attempts_text, make_fit, smaller_batches
+    from tools.profiles.fit import attempts_text, make_fit, smaller_batches
 
     assert list(smaller_batches("python train.py --batch_size=12 --x 3")) == [
         f"python train.py --batch_size={size} --x 3" for size in (6, 3, 1)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tools.code.source import Unreadable
 from tools.errors import UserError
 from tools.project import Project, Trait
 from tools.settings import ScanSettings, matches, read_settings
-from tools.source import Unreadable
 
 
 def tree(root: Path, *paths: str) -> None:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tools.module import Module
+from tools.code.module import Module
+from tools.code.rewrite import device_type, resolved_variables
+from tools.code.source import SourceFile
 from tools.project import TextProject
-from tools.rewrite import device_type, resolved_variables
 from tools.rules import all_rules
 from tools.rules.base import interest
-from tools.source import SourceFile
 
 RESOLVED = "torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else 'cpu'"
 

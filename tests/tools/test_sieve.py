@@ -14,14 +14,14 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from tools.code.module import Interest, Module
+from tools.code.sieve import Reader, Sieve, word
+from tools.code.source import SourceFile
+from tools.code.strings import code_of
 from tools.engine import examine, usable
-from tools.module import Interest, Module
 from tools.project import TextProject
 from tools.rules import all_rules
 from tools.rules.base import Match, PythonRule, Rule, Valid
-from tools.sieve import Reader, Sieve, word
-from tools.source import SourceFile
-from tools.strings import code_of
 
 RULES = [rule for rule in all_rules() if isinstance(rule, PythonRule)]
 WORDS = sorted({trigger.strip("*") for rule in RULES for trigger in rule.TRIGGERS})
@@ -84,7 +84,7 @@ def _plainly(path: str, data: bytes, project: TextProject) -> set[tuple[str, Mat
 
 @pytest.fixture(autouse=True)
 def _short_files_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tools.module._LONG", 0)
+    monkeypatch.setattr("tools.code.module._LONG", 0)
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.source import MAX_BYTES, SourceFile, Unreadable, load, parse
+from tools.code.source import MAX_BYTES, SourceFile, Unreadable, load, parse
 
 LINES = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), max_size=12), max_size=8)
 ENDINGS = st.sampled_from(["\n", "\r\n", "\r"])

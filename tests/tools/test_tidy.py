@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tools.code.tidy import without_orphans
 from tools.project import TextProject
-from tools.tidy import without_orphans
 
 
 def tidied(before: str, after: str, path: str = "a.py", others: dict[str, bytes] | None = None) -> str:

@@ -11,11 +11,11 @@ from enum import IntEnum
 from functools import cache
 from typing import ClassVar
 
-from tools.edits import Fix
+from tools.code.edits import Fix
+from tools.code.module import Module
+from tools.code.source import SourceFile
 from tools.findings import Grade
-from tools.module import Module
 from tools.project import Project
-from tools.source import SourceFile
 
 
 @dataclass(frozen=True)

@@ -5,15 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.device_tests import needs_cuda
-from tools.edits import Edit, Fix
-from tools.findings import Grade
-from tools.guards import availability_calls, is_cuda_test, is_no_cuda_test, on_cuda_path
-from tools.literals import cuda_moves, index_text, is_cuda_literal, is_generator, is_put_together
-from tools.module import Module, fact, string
-from tools.older import is_for_older
-from tools.project import Trait
-from tools.rewrite import (
+from tools.code.device_tests import needs_cuda
+from tools.code.edits import Edit, Fix
+from tools.code.guards import availability_calls, is_cuda_test, is_no_cuda_test, on_cuda_path
+from tools.code.literals import cuda_moves, index_text, is_cuda_literal, is_generator, is_put_together
+from tools.code.module import Module, fact, string
+from tools.code.older import is_for_older
+from tools.code.rewrite import (
     AVAILABLE,
     CURRENT,
     ask_accelerator,
@@ -23,6 +21,8 @@ from tools.rewrite import (
     resolved_variables,
     spell,
 )
+from tools.findings import Grade
+from tools.project import Trait
 from tools.rules.base import Invalid, Match, PythonRule
 
 

@@ -6,10 +6,9 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tools.device_tests import needs_cuda
-from tools.edits import Fix
-from tools.findings import Grade
-from tools.guards import (
+from tools.code.device_tests import needs_cuda
+from tools.code.edits import Fix
+from tools.code.guards import (
     availability_calls,
     dotted,
     is_cuda_test,
@@ -18,10 +17,11 @@ from tools.guards import (
     leaves,
     on_cuda_path,
 )
-from tools.literals import cuda_moves, placements
-from tools.module import Module, fact, string
+from tools.code.literals import cuda_moves, placements
+from tools.code.module import Module, fact, string
+from tools.code.rewrite import ask_accelerator
+from tools.findings import Grade
 from tools.project import Trait
-from tools.rewrite import ask_accelerator
 from tools.rules.base import Invalid, Match, PythonRule
 
 _ONLY_CUDA = (

@@ -6,12 +6,12 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tools.edits import Edit, Fix
+from tools.code.edits import Edit, Fix
+from tools.code.guards import dotted, on_cuda_path
+from tools.code.literals import TYPE_TAKERS, cuda_moves, device_literals, index_text
+from tools.code.module import Module, string
+from tools.code.rewrite import cuda_test, device, device_type, device_type_expression, import_edits, parenthesised
 from tools.findings import Grade
-from tools.guards import dotted, on_cuda_path
-from tools.literals import TYPE_TAKERS, cuda_moves, device_literals, index_text
-from tools.module import Module, string
-from tools.rewrite import cuda_test, device, device_type, device_type_expression, import_edits, parenthesised
 from tools.rules.base import Invalid, Match, PythonRule, Valid
 
 _AMP_STATE = frozenset(

@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.calls import spread
-from tools.edits import Edit, Fix
+from tools.code.calls import spread
+from tools.code.edits import Edit, Fix
+from tools.code.guards import dotted, on_cuda_path
+from tools.code.literals import DEVICE_WORD, cuda_moves
+from tools.code.module import Module
+from tools.code.rewrite import alone, choose_by_test, cuda_test, device, parenthesised
 from tools.findings import Grade
-from tools.guards import dotted, on_cuda_path
-from tools.literals import DEVICE_WORD, cuda_moves
-from tools.module import Module
 from tools.project import Trait
-from tools.rewrite import alone, choose_by_test, cuda_test, device, parenthesised
 from tools.rules.base import Invalid, Match, PythonRule, Valid
 
 _TOP = 'DEVICE_TYPE = torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else "cpu"\n'

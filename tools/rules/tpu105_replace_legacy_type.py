@@ -6,14 +6,14 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tools.cuda_api import handled_by
-from tools.cuda_calls import editable, uses
-from tools.edits import Edit, Fix
+from tools.code.cuda_api import handled_by
+from tools.code.cuda_calls import editable, uses
+from tools.code.edits import Edit, Fix
+from tools.code.guards import dotted, on_cuda_path
+from tools.code.literals import legacy_type
+from tools.code.module import Module
+from tools.code.rewrite import AVAILABLE, CUDA_AVAILABLE, device, import_edits, spell
 from tools.findings import Grade
-from tools.guards import dotted, on_cuda_path
-from tools.literals import legacy_type
-from tools.module import Module
-from tools.rewrite import AVAILABLE, CUDA_AVAILABLE, device, import_edits, spell
 from tools.rules.base import Invalid, Match, PythonRule, Scope
 
 _TOP = 'DEVICE_TYPE = torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else "cpu"\n'

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tools.cuda_calls import imported, statement_of
-from tools.edits import Fix
+from tools.code.cuda_calls import imported, statement_of
+from tools.code.edits import Fix
+from tools.code.guards import on_cuda_path
+from tools.code.literals import legacy_type
+from tools.code.module import Module
+from tools.code.rewrite import cuda_test, device, spell
 from tools.findings import Grade
-from tools.guards import on_cuda_path
-from tools.literals import legacy_type
-from tools.module import Module
-from tools.rewrite import cuda_test, device, spell
 from tools.rules.base import Invalid, Match, PythonRule
 
 _TOP = 'DEVICE_TYPE = torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else "cpu"\n'

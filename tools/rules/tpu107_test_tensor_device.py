@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.device_tests import off_cpu, places, replicates
-from tools.edits import Fix
-from tools.guards import dotted, on_cuda_path
-from tools.literals import is_cuda_literal, legacy_type
-from tools.module import Module, string
+from tools.code.device_tests import off_cpu, places, replicates
+from tools.code.edits import Fix
+from tools.code.guards import dotted, on_cuda_path
+from tools.code.literals import is_cuda_literal, legacy_type
+from tools.code.module import Module, string
 from tools.rules.base import Invalid, Match, PythonRule
 
 

@@ -6,13 +6,13 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tools.cuda_calls import imported
-from tools.device_tests import compared_device, conjuncts, off_cpu, places, replicates, type_text
+from tools.code.cuda_calls import imported
+from tools.code.device_tests import compared_device, conjuncts, off_cpu, places, replicates, type_text
+from tools.code.guards import dotted, on_cuda_path
+from tools.code.literals import is_cuda_literal
+from tools.code.module import Module
+from tools.code.rewrite import spell
 from tools.findings import Grade
-from tools.guards import dotted, on_cuda_path
-from tools.literals import is_cuda_literal
-from tools.module import Module
-from tools.rewrite import spell
 from tools.rules.base import Invalid, Match, PythonRule
 
 _NOTE = "a device with an index, such as 'cuda:1', did not pass the old test and passes the new one"

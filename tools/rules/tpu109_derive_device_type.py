@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.cuda_calls import imported
-from tools.device_tests import type_text
-from tools.guards import dotted, on_cuda_path
-from tools.module import Module, string
-from tools.rewrite import alone, spell
+from tools.code.cuda_calls import imported
+from tools.code.device_tests import type_text
+from tools.code.guards import dotted, on_cuda_path
+from tools.code.module import Module, string
+from tools.code.rewrite import alone, spell
 from tools.rules.base import Invalid, Match, PythonRule
 
 

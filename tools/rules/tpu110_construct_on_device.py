@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.cuda_calls import imported
+from tools.code.cuda_calls import imported
+from tools.code.module import Module, keyword, string
+from tools.code.rewrite import spell
 from tools.findings import Grade
-from tools.module import Module, keyword, string
-from tools.rewrite import spell
 from tools.rules.base import Invalid, Match, PythonRule
 
 _DTYPES = {

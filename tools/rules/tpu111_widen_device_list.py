@@ -6,11 +6,11 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tools.edits import Fix
+from tools.code.edits import Fix
+from tools.code.guards import dotted, leaves, on_cuda_path
+from tools.code.literals import DEVICE_WORD, device_names
+from tools.code.module import Module
 from tools.findings import Grade
-from tools.guards import dotted, leaves, on_cuda_path
-from tools.literals import DEVICE_WORD, device_names
-from tools.module import Module
 from tools.rules.base import Invalid, Match, PythonRule
 
 _CHECK = (

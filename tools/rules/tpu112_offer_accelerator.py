@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.edits import Fix
-from tools.literals import device_names
-from tools.module import Module
-from tools.rewrite import device_type
+from tools.code.edits import Fix
+from tools.code.literals import device_names
+from tools.code.module import Module
+from tools.code.rewrite import device_type
 from tools.rules.base import Invalid, Match, PythonRule
 
 _TOP = 'DEVICE_TYPE = torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else "cpu"\n'

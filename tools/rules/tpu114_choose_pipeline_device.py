@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.calls import device_type_operand
-from tools.cuda_calls import imported
-from tools.edits import Fix
-from tools.guards import dotted, on_cuda_path
-from tools.literals import DEVICE_WORD
-from tools.module import Module
-from tools.older import is_for_older
-from tools.rewrite import CUDA_AVAILABLE, CURRENT, spell
+from tools.code.calls import device_type_operand
+from tools.code.cuda_calls import imported
+from tools.code.edits import Fix
+from tools.code.guards import dotted, on_cuda_path
+from tools.code.literals import DEVICE_WORD
+from tools.code.module import Module
+from tools.code.older import is_for_older
+from tools.code.rewrite import CUDA_AVAILABLE, CURRENT, spell
 from tools.rules.base import Invalid, Match, PythonRule
 
 

@@ -6,10 +6,10 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tools.edits import Fix
-from tools.literals import means_device
-from tools.module import Module, string
-from tools.rewrite import device_type
+from tools.code.edits import Fix
+from tools.code.literals import means_device
+from tools.code.module import Module, string
+from tools.code.rewrite import device_type
 from tools.rules.base import Invalid, Match, PythonRule
 
 _TPU = re.compile(r"tpu(:0)?")

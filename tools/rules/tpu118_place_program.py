@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from tools.edits import Edit, Fix
+from tools.code.edits import Edit, Fix
+from tools.code.guards import dotted
+from tools.code.module import Module
+from tools.code.rewrite import alone, device_type
 from tools.findings import Grade
-from tools.guards import dotted
-from tools.module import Module
-from tools.rewrite import alone, device_type
 from tools.rules.base import Invalid, Match, PythonRule, Scope
 
 _DEVICE = re.compile(r"\bdevice|\.to\(|\.cuda\b|\baccelerat|\bxla\b|\bmps\b|\bxm\.|\baccelerator\b|\bTrainer\b|fabric")

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
+from tools.code.guards import cuda_flags, dotted, on_cuda_path
+from tools.code.module import Module, string
 from tools.findings import Grade
-from tools.guards import cuda_flags, dotted, on_cuda_path
-from tools.module import Module, string
 from tools.rules.base import Invalid, Match, PythonRule
 from tools.rules.tpu101_choose_accelerator import choices
 from tools.rules.tpu102_test_accelerator import questions

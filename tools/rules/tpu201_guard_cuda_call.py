@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tools.cuda_api import handled_by
-from tools.cuda_calls import calls, elsewhere, guarded, statement_of
-from tools.module import Module
+from tools.code.cuda_api import handled_by
+from tools.code.cuda_calls import calls, elsewhere, guarded, statement_of
+from tools.code.module import Module
 from tools.rules.base import Invalid, Match, PythonRule
 
 NAMES = handled_by("TPU201")

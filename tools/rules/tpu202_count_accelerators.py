@@ -6,13 +6,13 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tools.cuda_calls import calls
-from tools.device_tests import needs_cuda
-from tools.edits import Fix
+from tools.code.cuda_calls import calls
+from tools.code.device_tests import needs_cuda
+from tools.code.edits import Fix
+from tools.code.literals import cuda_moves, device_literals
+from tools.code.module import Module, string
+from tools.code.rewrite import off_cuda, spell
 from tools.findings import Grade
-from tools.literals import cuda_moves, device_literals
-from tools.module import Module, string
-from tools.rewrite import off_cuda, spell
 from tools.rules.base import Invalid, Match, PythonRule
 
 _DATA_PARALLEL = re.compile(r"(?<!Distributed)DataParallel\b|\bdata_parallel\b")

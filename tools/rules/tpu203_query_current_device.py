@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.cuda_calls import calls, guarded, statement_of
-from tools.device_tests import needs_cuda
-from tools.edits import Fix
+from tools.code.cuda_calls import calls, guarded, statement_of
+from tools.code.device_tests import needs_cuda
+from tools.code.edits import Fix
+from tools.code.module import Module
+from tools.code.rewrite import off_cuda, spell
 from tools.findings import Grade
-from tools.module import Module
-from tools.rewrite import off_cuda, spell
 from tools.rules.base import Invalid, Match, PythonRule
 
 _INDEX = "torch.accelerator.current_device_index"

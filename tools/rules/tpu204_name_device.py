@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tools.cuda_calls import calls, elsewhere
-from tools.edits import Fix
-from tools.module import Module
-from tools.older import is_for_older
-from tools.rewrite import CURRENT, device_type, spell
+from tools.code.cuda_calls import calls, elsewhere
+from tools.code.edits import Fix
+from tools.code.module import Module
+from tools.code.older import is_for_older
+from tools.code.rewrite import CURRENT, device_type, spell
 from tools.rules.base import Invalid, Match, PythonRule
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.cuda_calls import every_use, imported
-from tools.edits import Fix
-from tools.guards import on_cuda_path
-from tools.module import Module
-from tools.rewrite import CUDA_AVAILABLE, accelerator_test, spell
+from tools.code.cuda_calls import every_use, imported
+from tools.code.edits import Fix
+from tools.code.guards import on_cuda_path
+from tools.code.module import Module
+from tools.code.rewrite import CUDA_AVAILABLE, accelerator_test, spell
 from tools.rules.base import Invalid, Match, PythonRule
 
 _NAMES = ("is_bf16_supported", "get_device_capability")

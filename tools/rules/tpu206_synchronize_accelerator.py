@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.cuda_calls import (
+from tools.code.cuda_calls import (
     by_release,
     calls,
     device_argument,
@@ -17,12 +17,12 @@ from tools.cuda_calls import (
     is_portable,
     statement_of,
 )
-from tools.device_tests import type_text
-from tools.edits import Edit, Fix
-from tools.guards import dotted, is_cuda_test, on_cuda_path
-from tools.module import Module, string
-from tools.older import is_for_older
-from tools.rewrite import AVAILABLE, accelerator_test, add_branch, alone, spell
+from tools.code.device_tests import type_text
+from tools.code.edits import Edit, Fix
+from tools.code.guards import dotted, is_cuda_test, on_cuda_path
+from tools.code.module import Module, string
+from tools.code.older import is_for_older
+from tools.code.rewrite import AVAILABLE, accelerator_test, add_branch, alone, spell
 from tools.rules.base import Invalid, Match, PythonRule
 
 _WAIT = "torch.accelerator.synchronize"

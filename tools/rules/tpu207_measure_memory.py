@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 from itertools import pairwise
 
-from tools.cuda_api import handled_by
-from tools.cuda_calls import (
+from tools.code.cuda_api import handled_by
+from tools.code.cuda_calls import (
     by_release,
     calls,
     device_argument,
@@ -18,11 +18,11 @@ from tools.cuda_calls import (
     on_accelerator_path,
     statement_of,
 )
-from tools.edits import Edit, Fix
+from tools.code.edits import Edit, Fix
+from tools.code.module import Module
+from tools.code.older import is_for_older
+from tools.code.rewrite import AVAILABLE, alone, cuda_test, off_cuda, parenthesised, spell
 from tools.findings import Grade
-from tools.module import Module
-from tools.older import is_for_older
-from tools.rewrite import AVAILABLE, alone, cuda_test, off_cuda, parenthesised, spell
 from tools.rules.base import Invalid, Match, PythonRule
 
 _MEASURES = (2, 9)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.cuda_api import handled_by
-from tools.cuda_calls import chain, editable, elsewhere, every_use, guarded, statement_of, uses
-from tools.edits import Fix
+from tools.code.cuda_api import handled_by
+from tools.code.cuda_calls import chain, editable, elsewhere, every_use, guarded, statement_of, uses
+from tools.code.edits import Fix
+from tools.code.guards import dotted, on_cuda_path
+from tools.code.module import Module
 from tools.findings import Grade
-from tools.guards import dotted, on_cuda_path
-from tools.module import Module
 from tools.rules.base import Invalid, Match, PythonRule
 
 _MAKERS = frozenset({"Stream", "current_stream", "default_stream", "ExternalStream", "get_stream_from_external"})

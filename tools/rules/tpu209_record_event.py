@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.cuda_calls import elsewhere, imported, uses
+from tools.code.cuda_calls import elsewhere, imported, uses
+from tools.code.module import Module
+from tools.code.older import is_for_older
+from tools.code.rewrite import spell
 from tools.findings import Grade
-from tools.module import Module
-from tools.older import is_for_older
-from tools.rewrite import spell
 from tools.rules.base import Invalid, Match, PythonRule
 
 _EVENT = "torch.Event"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tools.cuda_calls import calls, elsewhere
-from tools.module import Module
-from tools.rewrite import spell
+from tools.code.cuda_calls import calls, elsewhere
+from tools.code.module import Module
+from tools.code.rewrite import spell
 from tools.rules.base import Invalid, Match, PythonRule
 
 _RECORD = "torch.profiler.record_function"

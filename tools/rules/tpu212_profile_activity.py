@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.cuda_calls import imported
+from tools.code.cuda_calls import imported
+from tools.code.guards import on_cuda_path
+from tools.code.module import Module, keyword
+from tools.code.rewrite import spell
 from tools.findings import Grade
-from tools.guards import on_cuda_path
-from tools.module import Module, keyword
-from tools.rewrite import spell
 from tools.rules.base import Invalid, Match, PythonRule
 
 _ACTIVITY = "torch.profiler.ProfilerActivity"

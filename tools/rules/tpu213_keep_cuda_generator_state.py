@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.cuda_api import handled_by
-from tools.cuda_calls import calls, elsewhere, guarded, statement_of
-from tools.module import Module
-from tools.rewrite import spell
+from tools.code.cuda_api import handled_by
+from tools.code.cuda_calls import calls, elsewhere, guarded, statement_of
+from tools.code.module import Module
+from tools.code.rewrite import spell
 from tools.rules.base import Invalid, Match, PythonRule
 
 _SEED = "torch.initial_seed"

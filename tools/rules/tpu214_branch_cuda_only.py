@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.cuda_api import API, handled_by
-from tools.cuda_calls import chain, guarded, statement_of, uses
+from tools.code.cuda_api import API, handled_by
+from tools.code.cuda_calls import chain, guarded, statement_of, uses
+from tools.code.module import Module
 from tools.findings import Grade
-from tools.module import Module
 from tools.rules.base import Invalid, Match, PythonRule
 
 _STATEMENTS = frozenset(

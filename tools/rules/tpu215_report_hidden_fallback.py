@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.attempts import catches, decides_by_failure, raises
-from tools.cuda_api import API, Kind
-from tools.cuda_calls import every_use
+from tools.code.attempts import catches, decides_by_failure, raises
+from tools.code.cuda_api import API, Kind
+from tools.code.cuda_calls import every_use
+from tools.code.guards import on_cuda_path
+from tools.code.module import Module
 from tools.findings import Grade
-from tools.guards import on_cuda_path
-from tools.module import Module
 from tools.rules.base import Invalid, Match, PythonRule
 
 _DEVICES = frozenset({"cpu", "cuda", "gpu"})

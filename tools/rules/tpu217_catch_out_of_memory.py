@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.cuda_calls import every_use
+from tools.code.cuda_calls import every_use
+from tools.code.guards import on_cuda_path
+from tools.code.module import Module, string
 from tools.findings import Grade
-from tools.guards import on_cuda_path
-from tools.module import Module, string
 from tools.rules.base import Invalid, Match, PythonRule
 
 _NOTE = (

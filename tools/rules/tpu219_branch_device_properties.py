@@ -6,12 +6,12 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tools.cuda_api import API, handled_by
-from tools.cuda_calls import calls, chain, elsewhere, guarded, imported, statement_of
-from tools.edits import Fix
+from tools.code.cuda_api import API, handled_by
+from tools.code.cuda_calls import calls, chain, elsewhere, guarded, imported, statement_of
+from tools.code.edits import Fix
+from tools.code.module import Module
+from tools.code.rewrite import CUDA_AVAILABLE, cuda_test
 from tools.findings import Grade
-from tools.module import Module
-from tools.rewrite import CUDA_AVAILABLE, cuda_test
 from tools.rules.base import Invalid, Match, PythonRule
 
 _BFLOAT = re.compile(r"(?i)bf16|bfloat16")

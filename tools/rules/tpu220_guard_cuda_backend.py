@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.cuda_calls import chain, guarded, statement_of
+from tools.code.cuda_calls import chain, guarded, statement_of
+from tools.code.guards import on_cuda_path
+from tools.code.module import Module, keyword
 from tools.findings import Grade
-from tools.guards import on_cuda_path
-from tools.module import Module, keyword
 from tools.rules.base import Invalid, Match, PythonRule
 
 _FAILING = ("preferred_linalg_library", "preferred_blas_library", "preferred_rocm_fa_library", "cufft_plan_cache")

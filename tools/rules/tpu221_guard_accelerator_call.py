@@ -6,10 +6,10 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tools.cuda_calls import guarded, statement_of
-from tools.guards import on_cuda_path
-from tools.module import Module
-from tools.rewrite import AVAILABLE
+from tools.code.cuda_calls import guarded, statement_of
+from tools.code.guards import on_cuda_path
+from tools.code.module import Module
+from tools.code.rewrite import AVAILABLE
 from tools.rules.base import Invalid, Match, PythonRule
 
 _NAMES = (

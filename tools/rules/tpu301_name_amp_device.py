@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.absence import stands_in
-from tools.calls import add_keyword, prepend_argument, spread
-from tools.edits import Edit, Fix
+from tools.code.absence import stands_in
+from tools.code.calls import add_keyword, prepend_argument, spread
+from tools.code.edits import Edit, Fix
+from tools.code.guards import on_cuda_path
+from tools.code.module import Module, keyword
+from tools.code.older import AMP, is_for_older
+from tools.code.rewrite import import_edits, spell
 from tools.findings import Grade
-from tools.guards import on_cuda_path
-from tools.module import Module, keyword
-from tools.older import AMP, is_for_older
-from tools.rewrite import import_edits, spell
 from tools.rules.base import Invalid, Match, PythonRule
 
 _OLD = {

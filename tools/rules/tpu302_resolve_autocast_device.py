@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.calls import add_keyword, argument, conjunction, device_type_operand, spread
-from tools.edits import Edit, Fix
+from tools.code.calls import add_keyword, argument, conjunction, device_type_operand, spread
+from tools.code.edits import Edit, Fix
+from tools.code.guards import is_cuda_test, on_cuda_path
+from tools.code.module import Module, string
+from tools.code.rewrite import spell
 from tools.findings import Grade
-from tools.guards import is_cuda_test, on_cuda_path
-from tools.module import Module, string
-from tools.rewrite import spell
 from tools.rules.base import Invalid, Match, PythonRule
 
 AUTOCAST = ("torch.autocast", "torch.amp.autocast", "torch.amp.autocast_mode.autocast")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tools.calls import argument, device_type_operand
-from tools.edits import Fix
-from tools.guards import on_cuda_path
-from tools.module import Module, string
+from tools.code.calls import argument, device_type_operand
+from tools.code.edits import Fix
+from tools.code.guards import on_cuda_path
+from tools.code.module import Module, string
 from tools.rules.base import Invalid, Match, PythonRule
 
 _TOP = 'DEVICE_TYPE = torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else "cpu"\n'

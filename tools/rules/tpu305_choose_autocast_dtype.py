@@ -6,12 +6,12 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tools.calls import add_keyword, argument, spread
-from tools.edits import Edit, Fix
+from tools.code.calls import add_keyword, argument, spread
+from tools.code.edits import Edit, Fix
+from tools.code.guards import on_cuda_path
+from tools.code.module import Module
+from tools.code.rewrite import spell
 from tools.findings import Grade
-from tools.guards import on_cuda_path
-from tools.module import Module
-from tools.rewrite import spell
 from tools.rules.base import Invalid, Match, PythonRule
 from tools.rules.tpu302_resolve_autocast_device import AUTOCAST, HALF
 

@@ -6,10 +6,10 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tools.calls import argument
+from tools.code.calls import argument
+from tools.code.guards import assigned, dotted, on_cuda_path
+from tools.code.module import Module, string
 from tools.findings import Grade
-from tools.guards import assigned, dotted, on_cuda_path
-from tools.module import Module, string
 from tools.project import is_test
 from tools.rules.base import Invalid, Match, PythonRule
 from tools.rules.tpu302_resolve_autocast_device import AUTOCAST, HALF

@@ -6,13 +6,13 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tools.calls import device_type_operand
-from tools.edits import Edit, Fix
+from tools.code.calls import device_type_operand
+from tools.code.edits import Edit, Fix
+from tools.code.guards import availability_calls, dotted, is_cuda_test, on_cuda_path
+from tools.code.module import Module, string
+from tools.code.older import is_for_older
+from tools.code.rewrite import ask_accelerator, cuda_test, device, parenthesised, spell
 from tools.findings import Grade
-from tools.guards import availability_calls, dotted, is_cuda_test, on_cuda_path
-from tools.module import Module, string
-from tools.older import is_for_older
-from tools.rewrite import ask_accelerator, cuda_test, device, parenthesised, spell
 from tools.rules.base import Invalid, Match, PythonRule
 
 _DEFAULT = "torch.distributed.get_default_backend_for_device"

@@ -6,12 +6,12 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tools.calls import argument, only_if, spread
-from tools.device_tests import conjuncts
-from tools.edits import Fix
-from tools.guards import assigned, is_cuda_test, on_cuda_path
-from tools.module import Module
-from tools.rewrite import cuda_test, import_edits
+from tools.code.calls import argument, only_if, spread
+from tools.code.device_tests import conjuncts
+from tools.code.edits import Fix
+from tools.code.guards import assigned, is_cuda_test, on_cuda_path
+from tools.code.module import Module
+from tools.code.rewrite import cuda_test, import_edits
 from tools.rules.base import Invalid, Match, PythonRule
 
 _DDP = frozenset({

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.calls import argument, only_if
-from tools.edits import Edit, Fix
-from tools.guards import is_cuda_test, on_cuda_path
-from tools.module import Module, string
-from tools.older import is_for_older
-from tools.rewrite import CURRENT, cuda_test, device_type, import_edits, spell
+from tools.code.calls import argument, only_if
+from tools.code.edits import Edit, Fix
+from tools.code.guards import is_cuda_test, on_cuda_path
+from tools.code.module import Module, string
+from tools.code.older import is_for_older
+from tools.code.rewrite import CURRENT, cuda_test, device_type, import_edits, spell
 from tools.rules.base import Invalid, Match, PythonRule
 
 _MESHES = frozenset({

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from tools.code.guards import on_cuda_path
+from tools.code.module import Module
 from tools.findings import Grade
-from tools.guards import on_cuda_path
-from tools.module import Module
 from tools.rules.base import Invalid, Match, PythonRule
 
 _NAMES = (

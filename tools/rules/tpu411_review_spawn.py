@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from tools.code.guards import on_cuda_path
+from tools.code.literals import DEVICE_WORD
+from tools.code.module import Module, string
 from tools.findings import Grade
-from tools.guards import on_cuda_path
-from tools.literals import DEVICE_WORD
-from tools.module import Module, string
 from tools.rules.base import Invalid, Match, PythonRule, Scope
 
 _SPAWN = ("torch.multiprocessing.spawn", "torch.multiprocessing.start_processes",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.calls import argument
+from tools.code.calls import argument
+from tools.code.module import Module, string
 from tools.findings import Grade
-from tools.module import Module, string
 from tools.rules.base import Invalid, Match, PythonRule
 
 _SETTERS = frozenset({

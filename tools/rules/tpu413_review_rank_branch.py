@@ -6,8 +6,8 @@ import ast
 import re
 from collections.abc import Iterator
 
+from tools.code.module import Module
 from tools.findings import Grade
-from tools.module import Module
 from tools.rules.base import Invalid, Match, PythonRule
 
 _COLLECTIVES = frozenset(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tools.code.guards import on_cuda_path
+from tools.code.module import Module
 from tools.findings import Grade
-from tools.guards import on_cuda_path
-from tools.module import Module
 from tools.rules.base import Invalid, Match, PythonRule
 
 _NAMES = ("torch.nn.SyncBatchNorm", "torch.nn.SyncBatchNorm.convert_sync_batchnorm")

@@ -6,11 +6,11 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tools.calls import add_keyword, argument, spread
-from tools.edits import Fix
+from tools.code.calls import add_keyword, argument, spread
+from tools.code.edits import Fix
+from tools.code.guards import assigned, dotted, on_cuda_path
+from tools.code.module import Module, string
 from tools.findings import Grade
-from tools.guards import assigned, dotted, on_cuda_path
-from tools.module import Module, string
 from tools.rules.base import Invalid, Match, PythonRule
 
 _LOADS = ("torch.load", "torch.serialization.load")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.edits import Fix
-from tools.guards import is_cuda_test, on_cuda_path
-from tools.module import Module, string
-from tools.rewrite import cuda_test, import_edits
+from tools.code.edits import Fix
+from tools.code.guards import is_cuda_test, on_cuda_path
+from tools.code.module import Module, string
+from tools.code.rewrite import cuda_test, import_edits
 from tools.rules.base import Invalid, Match, PythonRule
 
 _KEY = "map_location"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.device_tests import off_cpu
-from tools.edits import Fix
-from tools.guards import on_cuda_path
-from tools.module import Module, string
+from tools.code.device_tests import off_cpu
+from tools.code.edits import Fix
+from tools.code.guards import on_cuda_path
+from tools.code.module import Module, string
 from tools.rules.base import Invalid, Match, PythonRule
 
 

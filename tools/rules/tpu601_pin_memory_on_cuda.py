@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.calls import conjunction
-from tools.edits import Edit, Fix
+from tools.code.calls import conjunction
+from tools.code.edits import Edit, Fix
+from tools.code.guards import is_cuda_test, on_cuda_path
+from tools.code.module import Module, keyword, string
+from tools.code.rewrite import cuda_test, import_edits
 from tools.findings import Grade
-from tools.guards import is_cuda_test, on_cuda_path
-from tools.module import Module, keyword, string
-from tools.rewrite import cuda_test, import_edits
 from tools.rules.base import Invalid, Match, PythonRule
 
 _KEY = "pin_memory"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.edits import Edit, Fix
+from tools.code.edits import Edit, Fix
+from tools.code.guards import on_cuda_path
+from tools.code.module import Module
+from tools.code.rewrite import cuda_test, import_edits, parenthesised
 from tools.findings import Grade
-from tools.guards import on_cuda_path
-from tools.module import Module
-from tools.rewrite import cuda_test, import_edits, parenthesised
 from tools.rules.base import Invalid, Match, PythonRule
 
 

@@ -6,10 +6,10 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tools.calls import argument, spread
+from tools.code.calls import argument, spread
+from tools.code.guards import on_cuda_path
+from tools.code.module import Module, keyword, string
 from tools.findings import Grade
-from tools.guards import on_cuda_path
-from tools.module import Module, keyword, string
 from tools.rules.base import Invalid, Match, PythonRule
 
 _TESTS = re.compile(r"(?i)(^|_|\b)(test|val|valid|validation|eval|predict)(_|\b|$)")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.calls import argument, is_on_cpu_or_cuda, on_cpu_or_cuda
-from tools.edits import Fix
+from tools.code.calls import argument, is_on_cpu_or_cuda, on_cpu_or_cuda
+from tools.code.edits import Fix
+from tools.code.guards import dotted, on_cuda_path
+from tools.code.module import Module
+from tools.code.rewrite import guard, parenthesised
 from tools.findings import Grade
-from tools.guards import dotted, on_cuda_path
-from tools.module import Module
-from tools.rewrite import guard, parenthesised
 from tools.rules.base import Invalid, Match, PythonRule
 
 NAMES = ("torch.nn.DataParallel", "torch.nn.parallel.DataParallel", "torch.nn.parallel.data_parallel.DataParallel")

@@ -6,9 +6,9 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tools.edits import Fix
-from tools.guards import dotted, on_cuda_path
-from tools.module import Module
+from tools.code.edits import Fix
+from tools.code.guards import dotted, on_cuda_path
+from tools.code.module import Module
 from tools.rules.base import Invalid, Match, PythonRule
 from tools.rules.tpu701_wrap_data_parallel_on_cuda import NAMES
 

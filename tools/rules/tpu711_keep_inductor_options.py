@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.calls import is_on_cpu_or_cuda, on_cpu_or_cuda, only_if, remove_keyword
-from tools.edits import Edit, Fix
-from tools.guards import is_cuda_test, on_cuda_path
-from tools.module import Module, keyword, string
+from tools.code.calls import is_on_cpu_or_cuda, on_cpu_or_cuda, only_if, remove_keyword
+from tools.code.edits import Edit, Fix
+from tools.code.guards import is_cuda_test, on_cuda_path
+from tools.code.module import Module, keyword, string
 from tools.rules.base import Invalid, Match, PythonRule
 
 _TOP = 'DEVICE_TYPE = torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else "cpu"\n'

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tools.edits import Edit, Fix
+from tools.code.edits import Edit, Fix
+from tools.code.requirements import FILES, requirements
+from tools.code.source import SourceFile
 from tools.findings import Grade
-from tools.requirements import FILES, requirements
 from tools.rules.base import Invalid, Match, TextRule, Valid
-from tools.source import SourceFile
 
 _INDEX = re.compile(r"https?://download\.pytorch\.org/whl/(?:nightly/|test/)?cu\d+[^\s\"']*")
 _LOCAL = re.compile(r"\+cu\d+")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tools.edits import Edit, Fix
+from tools.code.edits import Edit, Fix
+from tools.code.requirements import FILES, allows, requirements
+from tools.code.source import SourceFile
 from tools.findings import Grade
-from tools.requirements import FILES, allows, requirements
 from tools.rules.base import Invalid, Match, TextRule, Valid
-from tools.source import SourceFile
 
 SUPPORTED = tuple((2, minor) for minor in range(11, 16))
 """Releases that torch_tpu 0.2 accepts (its own requirement: torch>=2.11,<=2.15)."""

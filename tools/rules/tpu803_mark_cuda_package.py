@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tools.edits import Edit, Fix
+from tools.code.edits import Edit, Fix
+from tools.code.requirements import FILES, Requirement, requirements
+from tools.code.source import SourceFile
 from tools.findings import Grade
-from tools.requirements import FILES, Requirement, requirements
 from tools.rules.base import Invalid, Match, TextRule, Valid
-from tools.source import SourceFile
 
 BUILT = frozenset({"apex", "flash-attn", "inplace-abn", "xformers", "vllm-flash-attn", "mamba-ssm", "causal-conv1d"})
 """Packages whose installation compiles CUDA code, or fails without a CUDA build of torch."""

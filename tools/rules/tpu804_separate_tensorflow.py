@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tools.edits import Edit, Fix
+from tools.code.edits import Edit, Fix
+from tools.code.requirements import FILES, requirements
+from tools.code.source import SourceFile
 from tools.findings import Grade
-from tools.requirements import FILES, requirements
 from tools.rules.base import Invalid, Match, TextRule, Valid
-from tools.source import SourceFile
 
 
 class SeparateTensorflow(TextRule):

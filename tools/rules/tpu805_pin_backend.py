@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tools.code.requirements import FILES, requirements
+from tools.code.source import SourceFile
 from tools.findings import Grade
-from tools.requirements import FILES, requirements
 from tools.rules.base import Invalid, Match, TextRule, Valid
-from tools.source import SourceFile
 
 
 class PinBackend(TextRule):

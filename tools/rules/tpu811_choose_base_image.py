@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from tools.code.source import SourceFile
 from tools.findings import Grade
 from tools.rules.base import Invalid, Match, TextRule, Valid
-from tools.source import SourceFile
 
 _PLACES = (
     (

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tools.configs import FILES, settings
-from tools.edits import Edit, Fix
+from tools.code.configs import FILES, settings
+from tools.code.edits import Edit, Fix
+from tools.code.source import SourceFile
 from tools.findings import Grade
 from tools.rules.base import Invalid, Match, TextRule, Valid
-from tools.source import SourceFile
 
 _CUDA = re.compile(r"cuda(:\d+)?")
 _DEVICE = re.compile(r"(^|_)(device|devices|dev|device_type|device_map)$|^(map_location|accelerator)$")

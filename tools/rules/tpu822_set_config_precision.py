@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tools.configs import FILES, Setting, settings
-from tools.edits import Edit, Fix
+from tools.code.configs import FILES, Setting, settings
+from tools.code.edits import Edit, Fix
+from tools.code.source import SourceFile
 from tools.findings import Grade
 from tools.project import Project, Trait
 from tools.rules.base import Invalid, Match, TextRule, Valid
-from tools.source import SourceFile
 
 _WORDS = {"fp16": "bf16", "float16": "bfloat16", "half": "bfloat16", "16-mixed": "bf16-mixed", "16-true": "bf16-true",
           "torch.float16": "torch.bfloat16"}  # fmt: skip

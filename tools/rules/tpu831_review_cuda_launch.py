@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from tools.code.shell import FILES, INTERPRETERS, places
+from tools.code.source import SourceFile
 from tools.findings import Grade
 from tools.rules.base import Invalid, Match, TextRule, Valid
-from tools.shell import FILES, INTERPRETERS, places
-from tools.source import SourceFile
 
 _PLACES = (
     (

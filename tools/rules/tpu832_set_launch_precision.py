@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tools.edits import Edit, Fix
+from tools.code.edits import Edit, Fix
+from tools.code.shell import FILES, INTERPRETERS, places
+from tools.code.source import SourceFile
 from tools.findings import Grade
 from tools.rules.base import Invalid, Match, TextRule, Valid
-from tools.shell import FILES, INTERPRETERS, places
-from tools.source import SourceFile
 
 _VALUE = re.compile(
     r"(?<![\w$-])--(?:mixed[-_]precision|precision|(?:torch[-_])?dtype|amp[-_]dtype)(?:=|[ \t]+)[\"']?"

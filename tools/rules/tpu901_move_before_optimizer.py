@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.edits import Edit, Fix
+from tools.code.edits import Edit, Fix
+from tools.code.guards import dotted
+from tools.code.literals import DEVICE_WORD
+from tools.code.module import Module
+from tools.code.rewrite import alone
 from tools.findings import Grade
-from tools.guards import dotted
-from tools.literals import DEVICE_WORD
-from tools.module import Module
-from tools.rewrite import alone
 from tools.rules.base import Invalid, Match, PythonRule
 
 _TOP = 'DEVICE_TYPE = torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else "cpu"\n'

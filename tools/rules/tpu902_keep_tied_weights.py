@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.edits import Edit, Fix
+from tools.code.edits import Edit, Fix
+from tools.code.guards import dotted
+from tools.code.module import Module
+from tools.code.rewrite import AVAILABLE, cuda_test, header, insert_after_header, spell
 from tools.findings import Grade
-from tools.guards import dotted
-from tools.module import Module
-from tools.rewrite import AVAILABLE, cuda_test, header, insert_after_header, spell
 from tools.rules.base import Invalid, Match, PythonRule
 
 _FLAG = "set_swap_module_params_on_conversion"

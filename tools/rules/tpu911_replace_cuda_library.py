@@ -6,9 +6,9 @@ import ast
 import re
 from collections.abc import Iterator
 
+from tools.code.guards import CUDA_LIBRARIES, dotted, is_cuda_test, on_cuda_path
+from tools.code.module import Module
 from tools.findings import Grade
-from tools.guards import CUDA_LIBRARIES, dotted, is_cuda_test, on_cuda_path
-from tools.module import Module
 from tools.rules.base import Invalid, Match, PythonRule, Valid
 
 _LIBRARIES = {

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.edits import Fix
+from tools.code.edits import Fix
+from tools.code.guards import on_cuda_path
+from tools.code.module import Module
+from tools.code.rewrite import alone, cuda_test
 from tools.findings import Grade
-from tools.guards import on_cuda_path
-from tools.module import Module
-from tools.rewrite import alone, cuda_test
 from tools.rules.base import Invalid, Match, PythonRule, Scope
 
 _FLASH = '''

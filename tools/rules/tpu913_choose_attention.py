@@ -6,10 +6,10 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tools.cuda_calls import elsewhere, imported
-from tools.guards import dotted, on_cuda_path
-from tools.module import Module, string
-from tools.rewrite import CUDA_AVAILABLE, cuda_test
+from tools.code.cuda_calls import elsewhere, imported
+from tools.code.guards import dotted, on_cuda_path
+from tools.code.module import Module, string
+from tools.code.rewrite import CUDA_AVAILABLE, cuda_test
 from tools.rules.base import Invalid, Match, PythonRule
 
 _FLASH = re.compile(r"flash_attention_[23]|flash_attention|kernels-community/.*flash.*")

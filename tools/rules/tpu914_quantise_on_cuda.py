@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.calls import conjunction, is_on_cpu_or_cuda, on_cpu_or_cuda, only_if
-from tools.edits import Edit, Fix
-from tools.guards import dotted, on_cuda_path
-from tools.module import Module, fact
+from tools.code.calls import conjunction, is_on_cpu_or_cuda, on_cpu_or_cuda, only_if
+from tools.code.edits import Edit, Fix
+from tools.code.guards import dotted, on_cuda_path
+from tools.code.module import Module, fact
 from tools.rules.base import Invalid, Match, PythonRule
 
 _BITS = frozenset({"load_in_8bit", "load_in_4bit"})

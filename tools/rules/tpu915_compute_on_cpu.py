@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.calls import spread
-from tools.edits import Fix
+from tools.code.calls import spread
+from tools.code.edits import Fix
+from tools.code.guards import dotted, on_cuda_path
+from tools.code.module import Module
+from tools.code.rewrite import parenthesised
 from tools.findings import Grade
-from tools.guards import dotted, on_cuda_path
-from tools.module import Module
-from tools.rewrite import parenthesised
 from tools.rules.base import Invalid, Match, PythonRule
 
 _VISION = {

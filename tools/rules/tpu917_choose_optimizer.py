@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.calls import on_cpu_or_cuda, spread
-from tools.cuda_calls import imported
+from tools.code.calls import on_cpu_or_cuda, spread
+from tools.code.cuda_calls import imported
+from tools.code.guards import on_cuda_path
+from tools.code.module import Module, string
+from tools.code.rewrite import parenthesised, spell
 from tools.findings import Grade
-from tools.guards import on_cuda_path
-from tools.module import Module, string
-from tools.rewrite import parenthesised, spell
 from tools.rules.base import Invalid, Match, PythonRule
 
 _NAMES = frozenset("adamw_bnb_8bit adamw_8bit paged_adamw paged_adamw_8bit paged_adamw_32bit adamw_apex_fused".split())

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.cuda_calls import imported
+from tools.code.cuda_calls import imported
+from tools.code.guards import is_cuda_test, on_cuda_path
+from tools.code.module import Module
+from tools.code.rewrite import parenthesised, spell
 from tools.findings import Grade
-from tools.guards import is_cuda_test, on_cuda_path
-from tools.module import Module
-from tools.rewrite import parenthesised, spell
 from tools.rules.base import Invalid, Match, PythonRule
 
 _EXTENSION = "torch.utils.cpp_extension.CUDAExtension"

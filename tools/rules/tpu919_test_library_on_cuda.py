@@ -6,11 +6,11 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tools.edits import Fix
+from tools.code.edits import Fix
+from tools.code.guards import on_cuda_path
+from tools.code.module import Module, string
+from tools.code.rewrite import cuda_test
 from tools.findings import Grade
-from tools.guards import on_cuda_path
-from tools.module import Module, string
-from tools.rewrite import cuda_test
 from tools.rules.base import Invalid, Match, PythonRule
 
 _LIBRARIES = frozenset(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.cuda_calls import imported
-from tools.edits import Edit, Fix
+from tools.code.cuda_calls import imported
+from tools.code.edits import Edit, Fix
+from tools.code.guards import dotted, on_cuda_path
+from tools.code.module import Module, fact, keyword, parameters, string
+from tools.code.rewrite import CUDA_AVAILABLE, cuda_test
 from tools.findings import Grade
-from tools.guards import dotted, on_cuda_path
-from tools.module import Module, fact, keyword, parameters, string
-from tools.rewrite import CUDA_AVAILABLE, cuda_test
 from tools.rules.base import Invalid, Match, PythonRule
 
 _DRAWS = frozenset(f"torch.{name}" for name in ("rand", "randn", "randint", "randperm", "normal", "empty"))

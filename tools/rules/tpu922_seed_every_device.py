@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tools.cuda_calls import calls
+from tools.code.cuda_calls import calls
+from tools.code.module import Module
 from tools.findings import Grade
-from tools.module import Module
 from tools.rules.base import Invalid, Match, PythonRule
 
 _SEEDS_ALL = re.compile(r"torch\.(random\.)?manual_seed\(|\b(seed_everything|set_seed|manual_seed)\(")

@@ -6,14 +6,14 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tools.cuda_calls import imported
-from tools.edits import Edit
+from tools.code.cuda_calls import imported
+from tools.code.edits import Edit
+from tools.code.literals import means_device
+from tools.code.module import Module, string
+from tools.code.rewrite import device, spell
+from tools.code.torch_xla import OPTIONAL, aside, needs_torch_xla
 from tools.findings import Grade
-from tools.literals import means_device
-from tools.module import Module, string
-from tools.rewrite import device, spell
 from tools.rules.base import Invalid, Match, PythonRule
-from tools.torch_xla import OPTIONAL, aside, needs_torch_xla
 
 _DEVICE = ("torch_xla.core.xla_model.xla_device", "torch_xla.device")
 _TOP = 'DEVICE_TYPE = torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else "cpu"\n'

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.cuda_calls import guarded
-from tools.edits import Edit
+from tools.code.cuda_calls import guarded
+from tools.code.edits import Edit
+from tools.code.module import Module
+from tools.code.rewrite import AVAILABLE, spell
+from tools.code.torch_xla import OPTIONAL, aside, dropped, needs_torch_xla, statement_call
 from tools.findings import Grade
-from tools.module import Module
-from tools.rewrite import AVAILABLE, spell
 from tools.rules.base import Invalid, Match, PythonRule
-from tools.torch_xla import OPTIONAL, aside, dropped, needs_torch_xla, statement_call
 
 _CUTS = ("torch_xla.core.xla_model.mark_step", "torch_xla.sync")
 _WAITS = ("torch_xla.core.xla_model.wait_device_ops",)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tools.calls import spread
-from tools.edits import Fix
+from tools.code.calls import spread
+from tools.code.edits import Fix
+from tools.code.module import Module, keyword
+from tools.code.torch_xla import OPTIONAL, aside, model_calls, names_something, needs_torch_xla, several_processes
 from tools.findings import Grade
-from tools.module import Module, keyword
 from tools.rules.base import Invalid, Match, PythonRule
-from tools.torch_xla import OPTIONAL, aside, model_calls, names_something, needs_torch_xla, several_processes
 
 _AVERAGES = "xm.optimizer_step averages gradients over the processes; wrap the model in DistributedDataParallel instead"
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.cuda_calls import imported
+from tools.code.cuda_calls import imported
+from tools.code.module import Module
+from tools.code.rewrite import parenthesised, spell
+from tools.code.torch_xla import INITIALIZED, MODEL, OPTIONAL, RANK, RUNTIME, aside, first_rank_test, needs_torch_xla
 from tools.findings import Grade
-from tools.module import Module
-from tools.rewrite import parenthesised, spell
 from tools.rules.base import Invalid, Match, PythonRule
-from tools.torch_xla import INITIALIZED, MODEL, OPTIONAL, RANK, RUNTIME, aside, first_rank_test, needs_torch_xla
 
 _SIZE = "torch.distributed.get_world_size"
 _RANKS = (f"{MODEL}.get_ordinal", f"{RUNTIME}.global_ordinal")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.cuda_calls import guarded
-from tools.edits import Edit
+from tools.code.cuda_calls import guarded
+from tools.code.edits import Edit
+from tools.code.module import Module
+from tools.code.rewrite import spell
+from tools.code.torch_xla import INITIALIZED, OPTIONAL, aside, model_calls, needs_torch_xla, statement_call
 from tools.findings import Grade
-from tools.module import Module
-from tools.rewrite import spell
 from tools.rules.base import Invalid, Match, PythonRule
-from tools.torch_xla import INITIALIZED, OPTIONAL, aside, model_calls, needs_torch_xla, statement_call
 
 _BARRIER = "torch.distributed.barrier"
 

@@ -6,13 +6,13 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tools.calls import argument
-from tools.edits import Edit, Fix
+from tools.code.calls import argument
+from tools.code.edits import Edit, Fix
+from tools.code.guards import dotted
+from tools.code.module import Module
+from tools.code.torch_xla import OPTIONAL, aside, needs_torch_xla
 from tools.findings import Grade
-from tools.guards import dotted
-from tools.module import Module
 from tools.rules.base import Invalid, Match, PythonRule, Scope
-from tools.torch_xla import OPTIONAL, aside, needs_torch_xla
 
 _HOME = "torch_xla.distributed.parallel_loader"
 _WRAPPERS = (f"{_HOME}.MpDeviceLoader", f"{_HOME}.ParallelLoader")

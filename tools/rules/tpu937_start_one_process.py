@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.calls import argument, spread
-from tools.cuda_calls import imported
-from tools.edits import Edit
+from tools.code.calls import argument, spread
+from tools.code.cuda_calls import imported
+from tools.code.edits import Edit
+from tools.code.module import Module
+from tools.code.rewrite import spell
+from tools.code.torch_xla import OPTIONAL, aside, needs_torch_xla, statement_call
 from tools.findings import Grade
-from tools.module import Module
-from tools.rewrite import spell
 from tools.rules.base import Invalid, Match, PythonRule
-from tools.torch_xla import OPTIONAL, aside, needs_torch_xla, statement_call
 
 _SPAWN = "torch_xla.distributed.xla_multiprocessing.spawn"
 _LAUNCH = ("torch_xla.launch", "torch_xla.torch_xla.launch")

@@ -5,14 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.calls import argument, spread
-from tools.cuda_calls import imported
-from tools.edits import Edit, Fix
-from tools.findings import Grade
-from tools.module import Module
-from tools.rewrite import guard, spell
-from tools.rules.base import Invalid, Match, PythonRule
-from tools.torch_xla import (
+from tools.code.calls import argument, spread
+from tools.code.cuda_calls import imported
+from tools.code.edits import Edit, Fix
+from tools.code.module import Module
+from tools.code.rewrite import guard, spell
+from tools.code.torch_xla import (
     OPTIONAL,
     aside,
     first_rank_test,
@@ -21,6 +19,8 @@ from tools.torch_xla import (
     several_processes,
     statement_call,
 )
+from tools.findings import Grade
+from tools.rules.base import Invalid, Match, PythonRule
 
 _NOTE = "torch.save on the first rank; load with map_location='cpu'"
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tools.code.module import Module
+from tools.code.torch_xla import aside, model_calls
 from tools.findings import Grade
-from tools.module import Module
 from tools.rules.base import Invalid, Match, PythonRule
-from tools.torch_xla import aside, model_calls
 
 _TWINS = {
     "all_reduce": "torch.distributed.all_reduce(tensor, op), in place",

@@ -5,14 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.calls import argument
-from tools.cuda_calls import imported
-from tools.edits import Edit, Fix
-from tools.findings import Grade
-from tools.module import Module
-from tools.rewrite import guard
-from tools.rules.base import Invalid, Match, PythonRule
-from tools.torch_xla import (
+from tools.code.calls import argument
+from tools.code.cuda_calls import imported
+from tools.code.edits import Edit, Fix
+from tools.code.module import Module
+from tools.code.rewrite import guard
+from tools.code.torch_xla import (
     OPTIONAL,
     RANK,
     aside,
@@ -22,6 +20,8 @@ from tools.torch_xla import (
     several_processes,
     statement_call,
 )
+from tools.findings import Grade
+from tools.rules.base import Invalid, Match, PythonRule
 
 _NOTE = "call the function directly; print on the first rank only"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from tools.code.module import Module
+from tools.code.torch_xla import aside
 from tools.findings import Grade
-from tools.module import Module
 from tools.rules.base import Invalid, Match, PythonRule
-from tools.torch_xla import aside
 
 _SHARDED = "torch.distributed.fsdp.fully_shard(model, mesh=...), which returns plain outputs"
 _MESH = (

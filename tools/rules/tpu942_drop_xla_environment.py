@@ -6,10 +6,10 @@ import ast
 import re
 from collections.abc import Iterator
 
+from tools.code.module import Module, string
+from tools.code.torch_xla import aside
 from tools.findings import Grade
-from tools.module import Module, string
 from tools.rules.base import Invalid, Match, PythonRule
-from tools.torch_xla import aside
 
 _VARIABLE = re.compile(
     r"XLA_(USE_BF16|DOWNCAST_BF16|DOWNCAST_FP16|USE_F16|USE_32BIT_LONG|USE_SPMD|NO_SPECIAL_SCALARS|IR_DEBUG|HLO_DEBUG"

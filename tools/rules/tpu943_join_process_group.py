@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.calls import argument, remove_keyword, spread
-from tools.cuda_calls import imported
-from tools.edits import Edit
+from tools.code.calls import argument, remove_keyword, spread
+from tools.code.cuda_calls import imported
+from tools.code.edits import Edit
+from tools.code.module import Module, keyword, string
+from tools.code.rewrite import device, spell
+from tools.code.torch_xla import aside
 from tools.findings import Grade
-from tools.module import Module, keyword, string
-from tools.rewrite import device, spell
 from tools.rules.base import Invalid, Match, PythonRule
-from tools.torch_xla import aside
 
 _INIT = ("torch.distributed.init_process_group", "torch.distributed.distributed_c10d.init_process_group")
 _DEFAULT = "torch.distributed.get_default_backend_for_device"

@@ -6,10 +6,10 @@ import ast
 import re
 from collections.abc import Iterator
 
+from tools.code.module import Module
+from tools.code.torch_xla import dropped, imports_torch_xla
 from tools.findings import Grade
-from tools.module import Module
 from tools.rules.base import Invalid, Match, PythonRule, Scope
-from tools.torch_xla import dropped, imports_torch_xla
 
 _NOTE = "replace what is still used of it; torch_tpu needs no import, and the two must not share a process"
 

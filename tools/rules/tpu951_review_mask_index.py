@@ -6,11 +6,11 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tools.calls import argument, first_in_functions, spread
-from tools.edits import Edit, Fix
+from tools.code.calls import argument, first_in_functions, spread
+from tools.code.edits import Edit, Fix
+from tools.code.guards import dotted, on_cuda_path
+from tools.code.module import Module, keyword
 from tools.findings import Grade
-from tools.guards import dotted, on_cuda_path
-from tools.module import Module, keyword
 from tools.rules.base import Invalid, Match, PythonRule, Valid
 
 _MASK = re.compile(r"(?i)(^|_)(mask|masked|active|valid|keep)s?$|(^|_)mask(_|$)")

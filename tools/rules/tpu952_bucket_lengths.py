@@ -6,11 +6,11 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tools.calls import add_keyword, first_in_functions, spread
-from tools.edits import Fix
+from tools.code.calls import add_keyword, first_in_functions, spread
+from tools.code.edits import Fix
+from tools.code.guards import dotted, on_cuda_path
+from tools.code.module import Module, keyword, string
 from tools.findings import Grade
-from tools.guards import dotted, on_cuda_path
-from tools.module import Module, keyword, string
 from tools.rules.base import Invalid, Match, PythonRule
 
 _COLLATORS = frozenset({"DataCollatorWithPadding", "DataCollatorForTokenClassification", "DataCollatorForSeq2Seq",

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.calls import first_in_functions
+from tools.code.calls import first_in_functions
+from tools.code.guards import on_cuda_path
+from tools.code.module import Module
 from tools.findings import Grade
-from tools.guards import on_cuda_path
-from tools.module import Module
 from tools.rules.base import Invalid, Match, PythonRule
 
 _PACKS = ("torch.nn.utils.rnn.pack_padded_sequence", "torch.nn.utils.rnn.pack_sequence")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from tools.code.guards import dotted, on_cuda_path
+from tools.code.module import Module
+from tools.code.training_loops import each_step, steps
 from tools.findings import Grade
-from tools.guards import dotted, on_cuda_path
-from tools.module import Module
 from tools.rules.base import Invalid, Match, PythonRule
-from tools.training_loops import each_step, steps
 
 _READS = frozenset({"item", "tolist", "numpy"})
 _TESTS = frozenset({"torch.isnan", "torch.isinf", "torch.isfinite", "torch.any", "torch.all", "torch.allclose"})

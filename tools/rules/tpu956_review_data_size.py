@@ -6,10 +6,10 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tools.calls import first_in_functions
+from tools.code.calls import first_in_functions
+from tools.code.guards import assigned, dotted, on_cuda_path
+from tools.code.module import Module, keyword
 from tools.findings import Grade
-from tools.guards import assigned, dotted, on_cuda_path
-from tools.module import Module, keyword
 from tools.rules.base import Invalid, Match, PythonRule
 
 _FUNCTIONS = {

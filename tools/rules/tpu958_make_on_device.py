@@ -6,10 +6,10 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tools.calls import add_keyword, spread
-from tools.edits import Edit, Fix
-from tools.guards import on_cuda_path
-from tools.module import Module, keyword
+from tools.code.calls import add_keyword, spread
+from tools.code.edits import Edit, Fix
+from tools.code.guards import on_cuda_path
+from tools.code.module import Module, keyword
 from tools.rules.base import Invalid, Match, PythonRule
 
 _EXACT = frozenset(

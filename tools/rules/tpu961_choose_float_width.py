@@ -6,12 +6,12 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tools.calls import argument
-from tools.cuda_calls import imported
-from tools.edits import Edit
-from tools.guards import dotted, on_cuda_path
-from tools.module import Module, keyword
-from tools.rewrite import device_type, parenthesised, spell
+from tools.code.calls import argument
+from tools.code.cuda_calls import imported
+from tools.code.edits import Edit
+from tools.code.guards import dotted, on_cuda_path
+from tools.code.module import Module, keyword
+from tools.code.rewrite import device_type, parenthesised, spell
 from tools.rules.base import Invalid, Match, PythonRule
 
 _FACTORIES = frozenset(

@@ -6,9 +6,9 @@ import ast
 import re
 from collections.abc import Iterator
 
+from tools.code.guards import on_cuda_path
+from tools.code.module import Module
 from tools.findings import Grade
-from tools.guards import on_cuda_path
-from tools.module import Module
 from tools.rules.base import Invalid, Match, PythonRule
 
 _WIDE = re.compile(r"\.double\(\)|torch\.(float64|double|complex128)|np\.float64")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.edits import Fix
+from tools.code.edits import Fix
+from tools.code.guards import dotted, on_cuda_path
+from tools.code.literals import DEVICE_WORD
+from tools.code.module import Module, keyword
 from tools.findings import Grade
-from tools.guards import dotted, on_cuda_path
-from tools.literals import DEVICE_WORD
-from tools.module import Module, keyword
 from tools.rules.base import Invalid, Match, PythonRule
 
 _FLOATS = frozenset({"torch.float", "torch.float32"})

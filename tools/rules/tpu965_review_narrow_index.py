@@ -6,9 +6,9 @@ import ast
 import re
 from collections.abc import Iterator
 
+from tools.code.guards import on_cuda_path
+from tools.code.module import Module, keyword
 from tools.findings import Grade
-from tools.guards import on_cuda_path
-from tools.module import Module, keyword
 from tools.rules.base import Invalid, Match, PythonRule
 
 _STRIDE = re.compile(r"(?i)stride|pitch|row|width|height|vocab|size|numel")

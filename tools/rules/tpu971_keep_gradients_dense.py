@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.calls import argument, conjunction, is_on_cpu_or_cuda, on_cpu_or_cuda, spread
-from tools.cuda_calls import imported
-from tools.edits import Edit, Fix
+from tools.code.calls import argument, conjunction, is_on_cpu_or_cuda, on_cpu_or_cuda, spread
+from tools.code.cuda_calls import imported
+from tools.code.edits import Edit, Fix
+from tools.code.guards import on_cuda_path
+from tools.code.module import Module
+from tools.code.rewrite import spell
 from tools.findings import Grade
-from tools.guards import on_cuda_path
-from tools.module import Module
-from tools.rewrite import spell
 from tools.rules.base import Invalid, Match, PythonRule
 
 _TABLES = ("torch.nn.Embedding", "torch.nn.EmbeddingBag", "torch.nn.functional.embedding",

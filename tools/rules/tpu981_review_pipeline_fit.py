@@ -6,9 +6,9 @@ import ast
 import re
 from collections.abc import Iterator
 
+from tools.code.guards import dotted, on_cuda_path
+from tools.code.module import Module, fact
 from tools.findings import Grade
-from tools.guards import dotted, on_cuda_path
-from tools.module import Module, fact
 from tools.rules.base import Invalid, Match, PythonRule
 
 _OFFLOAD = frozenset({"enable_model_cpu_offload", "enable_sequential_cpu_offload"})

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.edits import Fix
+from tools.code.edits import Fix
+from tools.code.guards import dotted, on_cuda_path
+from tools.code.module import Module
 from tools.findings import Grade
-from tools.guards import dotted, on_cuda_path
-from tools.module import Module
 from tools.rules.base import Invalid, Match, PythonRule
 
 _FILLS = frozenset({"masked_fill", "masked_fill_"})

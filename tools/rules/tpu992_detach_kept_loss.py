@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.edits import Edit, Fix
+from tools.code.edits import Edit, Fix
+from tools.code.guards import dotted, on_cuda_path
+from tools.code.module import Module
+from tools.code.training_loops import Loop, steps
 from tools.findings import Grade
-from tools.guards import dotted, on_cuda_path
-from tools.module import Module
 from tools.rules.base import Invalid, Match, PythonRule
-from tools.training_loops import Loop, steps
 
 _NOTE = "assumes that the kept values are only looked at; a sum is kept in float32"
 

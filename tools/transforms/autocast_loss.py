@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 
-from tools.calls import on_cpu_or_cuda
-from tools.module import Module
-from tools.rewrite import alone, nest
-from tools.training_loops import innermost, steps
+from tools.code.calls import on_cpu_or_cuda
+from tools.code.module import Module
+from tools.code.rewrite import alone, nest
+from tools.code.training_loops import innermost, steps
 from tools.transforms.base import Advice, Proposal, Subject, Transform
 from torchtpu.lowering.flops import Shapes, operator_flops
 

@@ -10,10 +10,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from tools.edits import Edit, apply
-from tools.module import Interest, Module
+from tools.code.edits import Edit, apply
+from tools.code.module import Interest, Module
+from tools.code.source import SourceFile, Unreadable
 from tools.project import Project, is_test
-from tools.source import SourceFile, Unreadable
 
 Changes = Literal["nothing", "rounding", "batch"]
 

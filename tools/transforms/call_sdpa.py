@@ -6,10 +6,10 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tools.edits import Edit
-from tools.guards import dotted
-from tools.module import Module
-from tools.rewrite import alone
+from tools.code.edits import Edit
+from tools.code.guards import dotted
+from tools.code.module import Module
+from tools.code.rewrite import alone
 from tools.transforms.base import Advice, Proposal, Subject, Transform
 
 _SCORES = "aten.bmm.default"

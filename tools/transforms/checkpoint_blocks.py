@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from tools.edits import Edit
-from tools.module import Module
-from tools.rewrite import header, insert_after
+from tools.code.edits import Edit
+from tools.code.module import Module
+from tools.code.rewrite import header, insert_after
 from tools.transforms.base import Advice, Proposal, Subject, Transform
 
 

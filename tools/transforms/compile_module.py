@@ -6,11 +6,11 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tools.calls import on_cpu_or_cuda
-from tools.edits import Edit
-from tools.module import Module
-from tools.rewrite import alone
-from tools.training_loops import steps
+from tools.code.calls import on_cpu_or_cuda
+from tools.code.edits import Edit
+from tools.code.module import Module
+from tools.code.rewrite import alone
+from tools.code.training_loops import steps
 from tools.transforms.base import Advice, Proposal, Subject, Transform
 
 _OFF = re.compile(r"(?P<name>--?[\w-]*compile[\w-]*(?:=|\s+))(?P<value>False|false|no|off|0)(?=\s|$)")

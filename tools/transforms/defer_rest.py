@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from tools.calls import device_type_operand
-from tools.edits import Edit
-from tools.rewrite import header, resolved_variables
-from tools.training_loops import steps
+from tools.code.calls import device_type_operand
+from tools.code.edits import Edit
+from tools.code.rewrite import header, resolved_variables
+from tools.code.training_loops import steps
 from tools.transforms.base import Advice, Proposal, Subject, Transform
 
 

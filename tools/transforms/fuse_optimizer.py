@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from tools.calls import add_keyword, on_cpu_or_cuda, spread
-from tools.edits import Edit
-from tools.module import Module, keyword
+from tools.code.calls import add_keyword, on_cpu_or_cuda, spread
+from tools.code.edits import Edit
+from tools.code.module import Module, keyword
 from tools.transforms.base import Proposal, Subject, Transform
 
 _FUSED = tuple(f"torch.optim.{name}" for name in ("Adam", "AdamW", "SGD", "Adagrad"))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from tools.calls import on_cpu_or_cuda
-from tools.module import keyword
+from tools.code.calls import on_cpu_or_cuda
+from tools.code.module import keyword
 from tools.transforms.base import Proposal, Subject, Transform
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tools.profile_fit import batch_in
+from tools.profiles.fit import batch_in
 from tools.transforms.base import Advice, Proposal, Subject, Transform
 
 

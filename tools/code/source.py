@@ -15,7 +15,7 @@ from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
 
-from tools.strings import code_of
+from tools.code.strings import code_of
 
 MAX_BYTES = 4 * 1024 * 1024
 """Larger files are generated or data; they are reported as skipped, not parsed."""

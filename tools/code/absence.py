@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tools.module import Module, around, fact, string
+from tools.code.module import Module, around, fact, string
 
 _ABSENCE = frozenset({"AttributeError", "ImportError", "ModuleNotFoundError", "TypeError", "NameError"})
 _BROAD = frozenset({"Exception", "BaseException"})

@@ -6,9 +6,9 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tools.edits import Edit, apply
+from tools.code.edits import Edit, apply
+from tools.code.source import SourceFile, Unreadable, parse
 from tools.project import Project
-from tools.source import SourceFile, Unreadable, parse
 
 _Import = ast.Import | ast.ImportFrom
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tools.source import SourceFile
+from tools.code.source import SourceFile
 
 FILES = ("*.sh", "*.bash", "*.zsh", "*.slurm", "*.sbatch", "*.sub", "*.pbs", "*.lsf", "Makefile", "makefile", "*.mk")
 INTERPRETERS = ("sh", "bash", "zsh")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from tools.module import FUNCTIONS, Module
+from tools.code.module import FUNCTIONS, Module
 
 _CAUGHT = frozenset({"Exception", "BaseException", "RuntimeError", "AssertionError"})
 _SHORT = 3

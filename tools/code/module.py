@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from functools import cached_property, wraps
 from typing import TypeVar
 
-from tools.carve import carve
-from tools.edits import Edit
-from tools.names import Names
+from tools.code.carve import carve
+from tools.code.edits import Edit
+from tools.code.names import Names
+from tools.code.source import SourceFile, Unreadable, parse
 from tools.project import Project
-from tools.source import SourceFile, Unreadable, parse
 
 Node = TypeVar("Node", bound=ast.AST)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pydantic import BaseModel
 
 from tools.profile import ProfileOutput
-from tools.profile_text import size
+from tools.profiles.text import size
 
 _BATCH = re.compile(r"(?P<name>--?[\w.-]*batch[\w.-]*[= ])(?P<size>\d+)(?=\s|$)", re.IGNORECASE)
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tools.source import SourceFile
+from tools.code.source import SourceFile
 
 PIP_FILES = (
     "*requirements*.txt",

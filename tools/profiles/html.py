@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from tools.profile_text import BASIS, place, seconds, size, text
+from tools.profiles.text import BASIS, place, seconds, size, text
 
 Profile = dict[str, Any]
 _STYLE = """

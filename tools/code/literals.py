@@ -6,9 +6,9 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tools.attempts import decides_by_failure
-from tools.guards import dotted, is_type_of_cuda
-from tools.module import Module, fact, string
+from tools.code.attempts import decides_by_failure
+from tools.code.guards import dotted, is_type_of_cuda
+from tools.code.module import Module, fact, string
 
 DEVICE_WORD = re.compile(r"(?i)(^|_|\b)(device|devices|dev)(_?str|_?name|_?type|_?id)?($|_|\b)")
 """Names that hold a device."""

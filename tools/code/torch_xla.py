@@ -6,10 +6,10 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 
-from tools.edits import Edit, Fix
-from tools.guards import dotted
-from tools.module import Module, fact
-from tools.rewrite import alone, spell
+from tools.code.edits import Edit, Fix
+from tools.code.guards import dotted
+from tools.code.module import Module, fact
+from tools.code.rewrite import alone, spell
 
 MODEL = "torch_xla.core.xla_model"
 RUNTIME = "torch_xla.runtime"

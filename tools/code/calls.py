@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from tools.edits import Edit
-from tools.module import Module, Node, keyword
-from tools.rewrite import device_type
+from tools.code.edits import Edit
+from tools.code.module import Module, Node, keyword
+from tools.code.rewrite import device_type
 
 
 def argument(call: ast.Call, name: str, index: int | None = None) -> ast.expr | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tools.profile_text import BASIS, place
+from tools.profiles.text import BASIS, place
 
 Profile = dict[str, Any]
 _CORE, _COPIES = 1, 2

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 
-from tools.module import Interest
+from tools.code.module import Interest
+from tools.code.source import SourceFile
 from tools.rules.base import PythonRule, Scope
-from tools.source import SourceFile
 
 _IDENTIFIER = re.compile(r"\w+")
 _BLANK = bytes(c if chr(c).isalnum() or c == ord("_") or c > 127 else 32 for c in range(256))

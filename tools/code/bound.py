@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import re
 
-from tools.edits import Edit, Fix
-from tools.module import FUNCTIONS, Function, Module, fact, is_for_checkers, parameters
-from tools.names import imported
+from tools.code.edits import Edit, Fix
+from tools.code.module import FUNCTIONS, Function, Module, fact, is_for_checkers, parameters
+from tools.code.names import imported
 
 _NAME = re.compile(r"(?<![\w.\"'])[A-Za-z_]\w*")
 _IMPORT = re.compile(r"^import (\w+)", re.MULTILINE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tools.profile_text import place, seconds, size
+from tools.profiles.text import place, seconds, size
 
 Profile = dict[str, Any]
 _LINES = 12

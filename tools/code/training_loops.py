@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tools.guards import dotted
-from tools.module import Module
+from tools.code.guards import dotted
+from tools.code.module import Module
 
 Loop = ast.For | ast.While
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 import re
 
-from tools.absence import stands_in
-from tools.module import Module, around, fact, string
+from tools.code.absence import stands_in
+from tools.code.module import Module, around, fact, string
 from tools.project import is_test
 
 _LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
@@ -168,7 +168,7 @@ def on_cuda_path(module: Module, node: ast.AST) -> bool:
 
     The first is told by the tests around and before it, by a method or class that is named for CUDA, by a library that
     only CUDA has in the same function, and by a test for ``("cpu", "cuda")`` that a fix wrote; the second by
-    ``tools.absence``. What runs on the CPU alone stays too.
+    ``tools.code.absence``. What runs on the CPU alone stays too.
     """
     return _with_cuda_library(module, node) or _under_cuda(module, node) or stands_in(module, node)
 

@@ -6,10 +6,10 @@ import contextlib
 import re
 from collections.abc import Iterator
 
-from tools.module import Module
+from tools.code.module import Module
+from tools.code.requirements import FILES, requirements
+from tools.code.source import SourceFile, Unreadable
 from tools.project import Project, Trait
-from tools.requirements import FILES, requirements
-from tools.source import SourceFile, Unreadable
 
 Release = tuple[int, int]
 

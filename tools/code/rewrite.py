@@ -6,12 +6,12 @@ import ast
 import re
 from collections.abc import Iterable, Sequence
 
-from tools.edits import Edit, Fix
-from tools.imports import new_import
-from tools.module import Module, fact, parameters
-from tools.names import Names
-from tools.older import ACCELERATOR, is_for_older
-from tools.source import SourceFile
+from tools.code.edits import Edit, Fix
+from tools.code.imports import new_import
+from tools.code.module import Module, fact, parameters
+from tools.code.names import Names
+from tools.code.older import ACCELERATOR, is_for_older
+from tools.code.source import SourceFile
 
 AVAILABLE = "torch.accelerator.is_available"
 CURRENT = "torch.accelerator.current_accelerator"

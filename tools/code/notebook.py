@@ -6,7 +6,7 @@ import json
 import re
 from dataclasses import dataclass
 
-from tools.source import SourceFile, Unreadable
+from tools.code.source import SourceFile, Unreadable
 
 _BORDER = "\n#\x1e\n"
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')

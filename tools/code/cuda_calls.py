@@ -6,13 +6,13 @@ import ast
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
-from tools.attempts import decides_by_failure
-from tools.cuda_api import canonical
-from tools.edits import Edit, Fix
-from tools.guards import on_cuda_path
-from tools.literals import DEVICE_WORD
-from tools.module import Module, fact
-from tools.rewrite import (
+from tools.code.attempts import decides_by_failure
+from tools.code.cuda_api import canonical
+from tools.code.edits import Edit, Fix
+from tools.code.guards import on_cuda_path
+from tools.code.literals import DEVICE_WORD
+from tools.code.module import Module, fact
+from tools.code.rewrite import (
     AVAILABLE,
     CUDA_AVAILABLE,
     accelerator_test,

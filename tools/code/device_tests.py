@@ -6,11 +6,11 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 
-from tools.cuda_api import API, Kind, canonical
-from tools.edits import Edit
-from tools.guards import dotted
-from tools.literals import DEVICE_WORD, placements
-from tools.module import Module, string
+from tools.code.cuda_api import API, Kind, canonical
+from tools.code.edits import Edit
+from tools.code.guards import dotted
+from tools.code.literals import DEVICE_WORD, placements
+from tools.code.module import Module, string
 
 _DATA_PARALLEL = re.compile(r"(?<!Distributed)DataParallel\b")
 _NO_DEVICE = re.compile(r"(?i)map|devices|count|num_|_ids?$")

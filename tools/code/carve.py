@@ -33,7 +33,7 @@ def carve(text: str, code: str, starts: Sequence[int], lines: Sequence[int], cla
 
     Args:
         text: Python source whose lines end with a line feed alone.
-        code: see ``tools.strings``.
+        code: see ``tools.code.strings``.
         starts: offset of each line.
         lines: sorted numbers (from 1) of the lines that must stay, with the function that encloses them.
         classes: likewise, with the whole class that encloses them.

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 from itertools import pairwise
 
-from tools.edits import Edit
-from tools.source import SourceFile
+from tools.code.edits import Edit
+from tools.code.source import SourceFile
 
 Import = ast.Import | ast.ImportFrom
 

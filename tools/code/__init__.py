@@ -1,0 +1,1 @@
+"""How rules read source code, and write it back by exact spans."""
