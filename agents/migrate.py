@@ -12,14 +12,11 @@ which keeps its change or drops it.
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
-from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
@@ -27,6 +24,7 @@ from langgraph.types import Command
 from langsmith import tracing_context
 
 from agents import interrupts
+from agents.checkpoints import saver
 from agents.context import Context
 from agents.nodes.assess import assess
 from agents.nodes.assist import assist, settle
@@ -98,10 +96,9 @@ def _timed(name: str, node: Node, context_of: Callable[[State], Context] | None)
 
 @contextmanager
 def opened(context: Context) -> Iterator[Graph]:
-    """The graph with the run's own checkpoints, which a killed process leaves whole."""
-    serde = JsonPlusSerializer(allowed_msgpack_modules=[(m.__module__, m.__name__) for m in MODELS])
-    with closing(sqlite3.connect(context.folder.database, check_same_thread=False)) as connection:
-        yield build().compile(checkpointer=SqliteSaver(connection, serde=serde))
+    """The graph with the run's own checkpoints."""
+    with saver(context, MODELS) as checkpoints:
+        yield build().compile(checkpointer=checkpoints)
 
 
 def migrate(context: Context, answer: bool | None = None) -> tuple[State, Plan | None]:

@@ -9,20 +9,18 @@ Each trial is one checkpoint: a run that was killed goes on with the trial it wa
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
-from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langsmith import tracing_context
 
 from agents import interrupts
+from agents.checkpoints import saver
 from agents.context import Context
 from agents.nodes.assess import assess
 from agents.nodes.intake import intake
@@ -76,10 +74,9 @@ def _timed(name: str, node: Callable[[Any, Runtime[Context]], dict[str, object]]
 
 @contextmanager
 def opened(context: Context) -> Iterator[Graph]:
-    """The graph with the run's own checkpoints, which a killed process leaves whole."""
-    serde = JsonPlusSerializer(allowed_msgpack_modules=[(m.__module__, m.__name__) for m in MODELS])
-    with closing(sqlite3.connect(context.folder.database, check_same_thread=False)) as connection:
-        yield build().compile(checkpointer=SqliteSaver(connection, serde=serde))
+    """The graph with the run's own checkpoints."""
+    with saver(context, MODELS) as checkpoints:
+        yield build().compile(checkpointer=checkpoints)
 
 
 def tune(context: Context) -> TuneState:

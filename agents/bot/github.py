@@ -215,7 +215,7 @@ class Place:
             return self._open
         self._drop()
         self._open, self._token = self.app.client(token), token
-        self._open.__enter__()  # type: ignore[no-untyped-call]  # the package has no types there
+        self._open.__enter__()  # the package has no types there
         return self._open
 
     def _drop(self) -> None:
