@@ -21,7 +21,8 @@ class MoveBeforeOptimizer(PythonRule):
 
     On CUDA the move changes the parameters in place. On TorchTPU it makes new ones, so the optimizer goes on training the
     old ones, silently, and the loss does not fall. The move is put in front where both statements stand in one block and
-    nothing between them touches the model or what the move needs; otherwise both lines are reported.
+    nothing between them touches the model or what the move needs; otherwise both lines are reported, as they are where
+    the move stands under a condition or the optimizer is given a list that a loop gathered.
 
     Not covered: moves and optimizers in different functions.
     """
@@ -31,7 +32,7 @@ class MoveBeforeOptimizer(PythonRule):
     FAMILY = "M"
     MESSAGE = "the optimizer is built before the model is moved, and on a TPU the move makes new parameters"
     WHOLE_WORDS = True
-    TRIGGERS = ("parameters()",)
+    TRIGGERS = ("parameters()", "named_parameters()")
     REQUIRES = ("optim",)
     COVERS = ("M1", "E7", "M4")
     VALID = (
@@ -39,6 +40,8 @@ class MoveBeforeOptimizer(PythonRule):
         "import torch\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1)\nmodel.to(torch.bfloat16)\n",
         "import torch\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1)\nother.to(device)\n",
         "import torch\nfor p in model.parameters():\n    pass\nmodel.to(device)\n",
+        "import torch\nsize = sum(p.numel() for p in net.parameters())\n"
+        "optimizer = torch.optim.SGD([p for p in other.parameters()])\nnet.to(device)\n",
     )
     INVALID = (
         Invalid(
@@ -62,6 +65,18 @@ class MoveBeforeOptimizer(PythonRule):
             "model.to(device)\n",
             None,
         ),
+        Invalid(
+            "import torch\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1)\nif args.cuda:\n    model.cuda()\n",
+            None,
+        ),
+        Invalid(
+            "import torch\n\ndef main(net, lr, device):\n    groups = []\n"
+            "    for name, value in dict(net.named_parameters()).items():\n"
+            "        if value.requires_grad:\n            groups += [{'params': [value], 'lr': lr}]\n"
+            "    if lr > 1:\n        optimizer = torch.optim.Adam(groups)\n"
+            "    else:\n        optimizer = torch.optim.SGD(groups)\n    if device:\n        net.to(device)\n",
+            None,
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Match]:
@@ -69,12 +84,26 @@ class MoveBeforeOptimizer(PythonRule):
         for call in module.nodes(ast.Call):
             statement = module.statement(call)
             block = _block(module, statement)
-            if not block or not isinstance(statement, ast.Assign) or not _is_optimizer(module, call):
+            if not block:
                 continue
-            for owner in sorted(_owners(call)):
-                move = next((s for s in block[block.index(statement) + 1 :] if _moves(s, owner)), None)
-                if move is not None:
-                    yield self._match(module, call, statement, move, block, owner)
+            if isinstance(statement, ast.Assign) and _is_optimizer(module, call):
+                for owner in sorted(_owners(call)):
+                    yield from self._before_move(module, call, statement, block, owner)
+            elif (giver := _owner(call)) and (built := _built_later(module, statement, block)):
+                yield from self._before_move(module, *built, block, giver)
+
+    def _before_move(
+        self, module: Module, call: ast.Call, statement: ast.stmt, block: list[ast.stmt], owner: str
+    ) -> Iterator[Match]:
+        for later in block[block.index(statement) + 1 :]:
+            move = next((each for each in _within(later) if _moves(each, owner)), None)
+            if move is None:
+                continue
+            whole = move is later and call in ast.walk(statement) and owner in _owners(call)
+            yield (
+                self._match(module, call, statement, move, block, owner) if whole else _told(module, call, move, owner)
+            )
+            return
 
     def _match(
         self, module: Module, call: ast.Call, statement: ast.stmt, move: ast.stmt, block: list[ast.stmt], owner: str
@@ -84,8 +113,52 @@ class MoveBeforeOptimizer(PythonRule):
         independent = not any(_touches(s, owner, move) for s in between[1:]) and not _binds(between[0], _used(move))
         if independent and alone(module, move) and alone(module, statement):
             return Match(start, end, fix=_swap(module, statement, move))
-        lines = f"line {statement.lineno} builds the optimizer, line {move.lineno} moves {owner}"
-        return Match(start, end, grade=Grade.ADVICE, note=f"{lines}; move it before the optimizer is built")
+        return _told(module, call, move, owner)
+
+
+def _told(module: Module, call: ast.Call, move: ast.stmt, owner: str) -> Match:
+    start, end = module.span(call)
+    lines = f"line {call.lineno} builds the optimizer, line {move.lineno} moves {owner}"
+    return Match(start, end, grade=Grade.ADVICE, note=f"{lines}; move it before the optimizer is built")
+
+
+def _built_later(module: Module, statement: ast.stmt, block: list[ast.stmt]) -> tuple[ast.Call, ast.stmt] | None:
+    """The first optimizer, and its statement of the block, that is given what a statement gathers."""
+    gathered = _gathered(statement)
+    for later in block[block.index(statement) + 1 :]:
+        for call in (node for part in _within(later) for node in ast.walk(part) if isinstance(node, ast.Call)):
+            given = {node.id for argument in call.args for node in ast.walk(argument) if isinstance(node, ast.Name)}
+            if (given - _bound_inside(call)) & gathered and _is_optimizer(module, call):
+                return call, later
+    return None
+
+
+def _gathered(statement: ast.stmt) -> set[str]:
+    """Names that a statement binds, or lists that it adds to."""
+    found = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Attribute) and node.attr in ("append", "extend") and isinstance(node.value, ast.Name):
+            found.add(node.value.id)
+    return found - _bound_inside(statement)
+
+
+def _bound_inside(node: ast.AST) -> set[str]:
+    """Names that comprehensions bind for themselves."""
+    targets = [part.target for part in ast.walk(node) if isinstance(part, ast.comprehension)]
+    return {name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)}
+
+
+def _within(statement: ast.stmt) -> Iterator[ast.stmt]:
+    """A statement and those in its blocks, in their order; what a function or class holds runs elsewhere."""
+    yield statement
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return
+    for child in ast.iter_child_nodes(statement):
+        if isinstance(child, ast.stmt):
+            yield from _within(child)
+        elif isinstance(child, ast.ExceptHandler):
+            for part in child.body:
+                yield from _within(part)
 
 
 def _block(module: Module, statement: ast.stmt) -> list[ast.stmt] | None:
@@ -106,12 +179,14 @@ def _is_optimizer(module: Module, call: ast.Call) -> bool:
 
 def _owners(call: ast.Call) -> set[str]:
     """Names whose ``parameters()`` the optimizer is given."""
-    found = set()
-    for node in ast.walk(call):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            if node.func.attr in ("parameters", "named_parameters") and (name := dotted(node.func.value)):
-                found.add(name)
-    return found
+    return {name for node in ast.walk(call) if isinstance(node, ast.Call) and (name := _owner(node))}
+
+
+def _owner(call: ast.Call) -> str | None:
+    """The name whose parameters a call hands out."""
+    if isinstance(call.func, ast.Attribute) and call.func.attr in ("parameters", "named_parameters"):
+        return dotted(call.func.value)
+    return None
 
 
 def _moves(statement: ast.stmt, owner: str) -> bool:
