@@ -96,8 +96,8 @@ def test_what_a_repository_says(texts: dict[str, bytes], older: bool) -> None:
         ),
         (
             "torch.cuda.synchronize()\n",
-            f'\n{TOP}if DEVICE_TYPE != "cpu":\n'
-            "    torch.cuda.synchronize() if torch.cuda.is_available() else torch.accelerator.synchronize()\n",
+            f"\n{TOP}if torch.cuda.is_available():\n    torch.cuda.synchronize()\n"
+            'elif DEVICE_TYPE != "cpu":\n    torch.accelerator.synchronize()\n',
         ),
         (
             "name = torch.cuda.get_device_name()\n",

@@ -205,6 +205,8 @@ def test_a_push_is_scanned_where_the_repository_wants_it(bot: Bot) -> None:
     before = repository.head("main") or ""
     first = state.commit_files(repository, "main", {"a.txt": "x"}, "more")
     bot.deliver(push_event(repository, before, first, "ann"))
+    # Settings are those of the default branch when a job begins: the first push has to have looked for them.
+    until(lambda: any("torchtpu.yml" in path and status == 404 for _, path, status in list(state.requests)))
     second = state.commit_files(repository, "main", {".github/torchtpu.yml": "push:\n  scan: true\n"}, "scan")
     bot.deliver(push_event(repository, first, second, "ann"))
     check = until(lambda: [c for c in repository.checks.values() if c["conclusion"]])[0]
