@@ -61,7 +61,8 @@ torch.cuda.current_device = _tpu.current_device_index
 torch.cuda.set_device = lambda device: None
 torch.cuda.synchronize = lambda device=None: _tpu.synchronize()
 torch.cuda.empty_cache = lambda: None
-torch.cuda.manual_seed = torch.cuda.manual_seed_all = torch.manual_seed
+# torch.manual_seed seeds the TPU too, and calls these.
+torch.cuda.manual_seed = torch.cuda.manual_seed_all = lambda seed: None
 torch.cuda.max_memory_allocated = torch.cuda.memory_allocated = lambda device=None: 0
 torch.cuda.reset_peak_memory_stats = lambda device=None: None
 torch.cuda.get_device_name = lambda device=None: "TPU"
