@@ -122,10 +122,13 @@ def _commands() -> Iterator[str]:
 
     group: Any = get_command(app)
     for name, command in group.commands.items():
-        yield from ("", f"## {NAME} {name}", "", inspect.cleandoc(command.help or "").replace("\b\n", "").strip())
+        yield from ("", f"## {NAME} {name}", "", _help(command))
         for below, one in getattr(command, "commands", {}).items():
-            said = inspect.cleandoc(one.help or "").replace("\b\n", "").strip()
-            yield from ("", f"### {NAME} {name} {below}", "", said)
+            yield from ("", f"### {NAME} {name} {below}", "", _help(one))
+
+
+def _help(command: Any) -> str:
+    return inspect.cleandoc(command.help or "").replace("\b\n", "").strip()
 
 
 def _knowledge() -> str:

@@ -73,7 +73,7 @@ class Task(BaseModel):
     uses: list[str]
     baseline: Baseline
     checks: Checks = Checks()
-    folder: Path = TASKS
+    folder: Path
 
     @property
     def source(self) -> Path:

@@ -45,23 +45,9 @@ Exit codes: 0 every stage that ran passed; 1 a stage failed; 2 wrong usage or in
 cannot do it (no device, a package is missing); 4 interrupted or waiting for you; 5 a fault of ours.
 """
 
-_COMMANDS = (
-    *(
-        "migrate",
-        "tune",
-        "verify",
-        "run",
-        "trace",
-        "diagnose",
-        "chat",
-        "serve",
-        "worker",
-        "mcp",
-        "scan",
-        "profile",
-        "targets",
-    ),
-    *("doctor", "knowledge", "rules", "runs", "skill", "eval"),
+_COMMANDS = tuple(
+    "migrate tune verify run trace diagnose chat serve worker mcp scan profile targets"
+    " doctor knowledge rules runs skill eval".split()
 )
 """In the order of the help page; each is a module with a function of its name, or with an `app` of several."""
 _TAKES_ALL = ("run", "trace")

@@ -29,9 +29,10 @@ def skill(
 
     if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / "SKILL.md").is_file())):
         raise UserError(f"{out} holds something else.", "Name a new or an empty folder with --out.", Exit.BAD_INPUT)
-    for name, text in pages().items():
+    made = pages()
+    for name, text in made.items():
         path = out / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    echo(f"{out}: {len(pages())} files")
+    echo(f"{out}: {len(made)} files")
     return None

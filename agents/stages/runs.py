@@ -13,7 +13,10 @@ from torchtpu import kinds
 
 _READ = 1 << 20
 _OF_DEVICE = re.compile(r"not (implemented|supported) (for|on) (the )?'?tpu\b|\bXlaRuntimeError\b", re.I)
-_FORBIDDEN = {"cpu-fallback": "fell back to the CPU", "amp-disabled": "automatic mixed precision was disabled"}
+_FORBIDDEN = {
+    kinds.CPU_FALLBACK: "fell back to the CPU",
+    kinds.AMP_DISABLED: "automatic mixed precision was disabled",
+}
 
 
 def runs(state: State, _context: Context) -> Verdict:

@@ -9,9 +9,6 @@ from pydantic import BaseModel
 
 from evals.task import Task
 
-STAGES = ("runs", "trains", "preserves")
-"""What a candidate can claim of its answer, in the words of the migration's own stages."""
-
 
 class Limits(BaseModel):
     """What a candidate and a check may use.
@@ -33,15 +30,14 @@ class Answer(BaseModel):
     Attributes:
         tree: The folder that holds it; None where there is no answer.
         why: Why there is none, or what else is worth knowing.
-        claims: Stages that the candidate says pass; one that it says nothing of counts as not claimed.
-        tokens: Tokens of a language model.
+        claims: Of `runs`, `trains` and `preserves`, those that the candidate says pass; one that it says nothing of
+            counts as not claimed.
         trail: What it did, for a person.
     """
 
     tree: Path | None
     why: str = ""
     claims: list[str] = []
-    tokens: int = 0
     trail: dict[str, str] = {}
 
 

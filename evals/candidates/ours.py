@@ -11,7 +11,7 @@ from typing import Any
 
 from evals.candidates.answer import Answer, Limits
 from evals.task import Task
-from tools.git import run_git
+from tools.git import branch_commit, run_git
 
 _RESTS_ON = {"runs": ("runs",), "trains": ("runs", "forward", "gradients", "trains"), "preserves": ("preserves",)}
 _BRANCH = "eval/migrated"
@@ -35,23 +35,15 @@ def migrate(task: Task, checkout: Path, place: Path, limits: Limits) -> Answer:
     except (ValueError, KeyError):
         return Answer(tree=None, why=f"no report: exit {done.returncode}")
     tree = place / "tree"
-    branch = run_git(checkout, "branch", "--list", _BRANCH, private=True).strip()
-    run_git(
-        place, "clone", "--quiet", *(["--branch", _BRANCH] if branch else []), str(checkout), str(tree), private=True
-    )
+    made = ("--branch", _BRANCH) if branch_commit(checkout, _BRANCH) else ()
+    run_git(place, "clone", "--quiet", *made, str(checkout), str(tree), private=True)
     passed = {stage for stage, verdict in verdicts.items() if verdict["result"] == "pass"}
     return Answer(
         tree=tree,
         claims=[claim for claim, stages in _RESTS_ON.items() if passed.issuperset(stages)],
-        tokens=_tokens(report),
         trail={stage: _said(verdict) for stage, verdict in verdicts.items()},
     )
 
 
 def _said(verdict: dict[str, Any]) -> str:
     return verdict["result"] + (f": {verdict['reason']}" if verdict.get("reason") else "")
-
-
-def _tokens(report: dict[str, Any]) -> int:
-    assistance = report.get("assistance") or {}
-    return int(assistance.get("tokens") or 0)

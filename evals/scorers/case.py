@@ -15,6 +15,8 @@ from tools.run import RunOutput
 
 Verdict = Literal["pass", "fail", "not applicable"]
 Runs = dict[tuple[str, running.Where], RunOutput]
+SAME = 1e-6
+"""Largest difference of numbers that the same device prints, as a share of their size."""
 
 
 class Outcome(NamedTuple):
@@ -78,17 +80,31 @@ class Case:
         return runs[key]
 
 
+def compare(found: RunOutput, wanted: RunOutput, tolerance: float, at_least: int) -> Outcome:
+    """Whether a run came to its own end and printed the numbers of another.
+
+    Args:
+        found: The run of the migrated program.
+        wanted: The run of the original.
+        tolerance: Largest difference of a number, as a share of its size.
+        at_least: Fewest numbers that the original prints; 0 where it prints none.
+
+    Raises:
+        Broken: The original prints too few, or the same all the time, so that agreement would prove nothing.
+    """
+    if bad := ended_badly(found):
+        return bad
+    said = _differ(found, wanted, tolerance, at_least) if at_least else ""
+    return Outcome("fail", said) if said else Outcome("pass")
+
+
 def ended_badly(output: RunOutput) -> Outcome | None:
     """The outcome where a program did not come to its own end."""
     return None if running.completed(output) else Outcome("fail", output.explanation)
 
 
-def differ(found: RunOutput, wanted: RunOutput, tolerance: float, at_least: int) -> str:
-    """How the numbers that two runs printed differ; empty where they agree.
-
-    Raises:
-        Broken: The original prints too few, or the same all the time, so that agreement would prove nothing.
-    """
+def _differ(found: RunOutput, wanted: RunOutput, tolerance: float, at_least: int) -> str:
+    """How the numbers that two runs printed differ; empty where they agree."""
     old, new = measures(running.text(wanted)), measures(running.text(found))
     if len(old) < at_least or (at_least > 1 and len(set(old)) < 2):
         raise Broken(f"the original prints {len(old)} numbers of what it computed, {len(set(old))} of them different")

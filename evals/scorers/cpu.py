@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from evals.scorers.case import Case, Outcome, differ, ended_badly
+from evals.scorers.case import SAME, Case, Outcome, compare
 from tools.commands import parse
-
-_SAME = 1e-6
 
 
 def check(case: Case) -> Outcome:
@@ -15,8 +13,4 @@ def check(case: Case) -> Outcome:
         return Outcome("not applicable", "the original cannot run without CUDA")
     command = parse(checks.cpu_entry)
     wanted = case.before(command, "cpu")
-    found = case.migrated(command, "cpu")
-    if bad := ended_badly(found):
-        return bad
-    said = differ(found, wanted, _SAME, checks.numbers) if checks.numbers else ""
-    return Outcome("fail", said) if said else Outcome("pass")
+    return compare(case.migrated(command, "cpu"), wanted, SAME, checks.numbers)

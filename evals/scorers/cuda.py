@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from evals.scorers.case import Case, Outcome, differ, ended_badly
-
-_SAME = 1e-6
+from evals.scorers.case import SAME, Case, Outcome, compare
 
 
 def check(case: Case) -> Outcome:
@@ -12,8 +10,7 @@ def check(case: Case) -> Outcome:
     for command in case.entries():
         wanted = case.before(command, "imitated CUDA")
         found = case.migrated(command, "imitated CUDA")
-        if bad := ended_badly(found):
-            return bad
-        if case.task.checks.numbers and (said := differ(found, wanted, _SAME, case.task.checks.numbers)):
-            return Outcome("fail", said)
+        outcome = compare(found, wanted, SAME, case.task.checks.numbers)
+        if outcome.verdict == "fail":
+            return outcome
     return Outcome("pass")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from evals.scorers.case import Case, Outcome, ended_badly
 from tools.run import RunOutput
+from torchtpu import kinds
 
-_FORBIDDEN = ("cpu-fallback", "amp-disabled")
+_FORBIDDEN = (kinds.CPU_FALLBACK, kinds.AMP_DISABLED)
 
 
 def check(case: Case) -> Outcome:

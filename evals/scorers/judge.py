@@ -54,7 +54,6 @@ class Score(BaseModel):
     changed: int | None = None
     reference: int | None = None
     seconds: float = 0.0
-    tokens: int = 0
     trail: dict[str, str] = {}
     date: str = ""
     revision: str = ""
@@ -79,7 +78,7 @@ def judge(task: Task, name: str, answer: Answer, original: Path, place: Path, li
     """
     score = Score(
         task=task.name, candidate=name, digest=task.digest(), difficulty=task.difficulty, kind="no answer",
-        why=answer.why, claims=answer.claims, tokens=answer.tokens, trail=answer.trail, reference=_lines(task),
+        why=answer.why, claims=answer.claims, trail=answer.trail, reference=_lines(task),
     )  # fmt: skip
     if answer.tree is None:
         return score

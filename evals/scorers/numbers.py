@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evals.scorers.case import Case, Outcome, differ, ended_badly
+from evals.scorers.case import Case, Outcome, compare
 
 
 def check(case: Case) -> Outcome:
@@ -13,8 +13,7 @@ def check(case: Case) -> Outcome:
     for command in case.entries():
         found = case.migrated(command, "device with draws of the CPU" if checks.draws else "device")
         wanted = case.before(command, "imitated CUDA")
-        if bad := ended_badly(found):
-            return bad
-        if said := differ(found, wanted, checks.tolerance, checks.numbers):
-            return Outcome("fail", said)
+        outcome = compare(found, wanted, checks.tolerance, checks.numbers)
+        if outcome.verdict == "fail":
+            return outcome
     return Outcome("pass")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 from evals.scorers.case import Broken, Case, Outcome
+from evals.scorers.running import fresh_copy
 from tools.own_tests import TestsOutput, TestsRequest, has_tests, lost, run_tests
 
 
@@ -22,8 +22,7 @@ def check(case: Case) -> Outcome:
 
 def _tests(case: Case, side: str, tree: Path) -> TestsOutput:
     place = case.place / f"{side}-tests"
-    shutil.rmtree(place, ignore_errors=True)
-    copy = Path(shutil.copytree(tree, place / "work", symlinks=True, ignore=shutil.ignore_patterns(".git")))
+    copy = fresh_copy(tree, place)
     return run_tests(
         TestsRequest(
             cwd=copy, writable=place, log=place / "log", python=case.limits.python, timeout=case.limits.timeout

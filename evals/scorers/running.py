@@ -30,14 +30,19 @@ def run(command: Command, tree: Path, place: Path, where: Where, limits: Limits)
         where: What it computes on.
         limits: Interpreter and time.
     """
-    shutil.rmtree(place, ignore_errors=True)
-    copy = Path(shutil.copytree(tree, place / "work", symlinks=True, ignore=shutil.ignore_patterns(".git")))
+    copy = fresh_copy(tree, place)
     return runner.run(
         runner.RunRequest(
             command=command, cwd=copy, device="auto" if where.startswith("device") else "cpu", python=limits.python,
             timeout=limits.timeout, log=place / "log", proof=_PROOFS.get(where),
         )
     )  # fmt: skip
+
+
+def fresh_copy(tree: Path, place: Path) -> Path:
+    """The files of a tree, without its history, in a folder that is made anew."""
+    shutil.rmtree(place, ignore_errors=True)
+    return Path(shutil.copytree(tree, place / "work", symlinks=True, ignore=shutil.ignore_patterns(".git")))
 
 
 def text(output: runner.RunOutput) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,8 @@ class Log:
     def add(self, record: dict[str, Any]) -> None:
         """Append a case."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        torn = self.path.is_file() and not self.path.read_bytes().endswith(b"\n") and self.path.stat().st_size
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(("\n" if torn else "") + json.dumps(record) + "\n")
+        with self.path.open("a+b") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - 1))
+            torn = file.read() not in (b"", b"\n")
+            file.write(b"\n" * torn + json.dumps(record).encode() + b"\n")

@@ -18,6 +18,7 @@ from evals.scorers.case import Runs
 from evals.scorers.judge import Score, judge
 from evals.suites.log import Log
 from tools.errors import UserError
+from tools.git import GitError
 
 Pair = tuple[str, str]
 
@@ -76,7 +77,7 @@ def one(pair: Pair, place: Path, limits: Limits, originals: Runs) -> Score:
         answer = candidates()[name].migrate(task, task.checkout(folder / task.name), folder, limits)
         seconds = time.monotonic() - start
         score = judge(task, name, answer, original, folder / "checks", limits, originals)
-    except (OSError, subprocess.SubprocessError, UserError) as error:
+    except (OSError, subprocess.SubprocessError, GitError, UserError) as error:
         seconds = time.monotonic() - start
         score = judge(task, name, Answer(tree=None), folder, folder, limits, originals)
         score.kind, score.why = _AGAIN, f"{type(error).__name__}: {error}"
