@@ -70,9 +70,8 @@ def from_run(run_id: str) -> list[Evidence]:
     folder = runs.find(run_id)
     results = sorted(folder.path.glob("run-*-*.json"), key=_attempt)
     if not results:
-        raise UserError(
-            f"Run {run_id} has run no program yet.", f"Go on with: torchtpu-agent migrate --resume {run_id}"
-        )
+        remedy = f"Go on with: torchtpu-agent {folder.command} --resume {run_id}"
+        raise UserError(f"Run {run_id} has run no program yet.", remedy)
     last = _attempt(results[-1])[0]
     return [_of_result(path, run_id, folder) for path in results if _attempt(path)[0] == last]
 

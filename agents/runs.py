@@ -83,6 +83,11 @@ class RunFolder:
         return Request.model_validate_json((self.path / "request.json").read_bytes())
 
     @property
+    def command(self) -> str:
+        """The command that the run belongs to, and that goes on with it."""
+        return "tune" if self.request.tune else "migrate"
+
+    @property
     def card(self) -> RunCard:
         """The run's line in a list."""
         return RunCard.model_validate_json((self.path / "run.json").read_bytes())

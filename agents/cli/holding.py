@@ -96,12 +96,7 @@ def _unheard(folder: RunFolder, error: OutputError) -> UserError:
 
 
 def _how_to_resume(folder: RunFolder) -> str:
-    return f"Go on with: torchtpu-agent {command_of(folder)} --resume {folder.id}"
-
-
-def command_of(folder: RunFolder) -> str:
-    """The command that a run belongs to."""
-    return "tune" if folder.request.tune else "migrate"
+    return f"Go on with: torchtpu-agent {folder.command} --resume {folder.id}"
 
 
 def _forget_if_nothing_was_done(folder: RunFolder) -> None:

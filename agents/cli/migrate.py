@@ -81,7 +81,10 @@ def migrate(
         return _to_the_end(context, json_output, yes)
 
     if resume is not None:
-        return hold(runs.find(resume), work, as_json=json_output, verbose=verbose, yes=yes, resumed=True)
+        folder = runs.find(resume)
+        if folder.request.tune is not None:
+            raise UserError(f"Run {resume} is a tuning.", f"Go on with: torchtpu-agent tune --resume {resume}")
+        return hold(folder, work, as_json=json_output, verbose=verbose, yes=yes, resumed=True)
     request = Request(
         source=absolute(source or ""),
         created=datetime.now().astimezone().isoformat(timespec="seconds"),

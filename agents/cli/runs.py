@@ -8,7 +8,6 @@ import typer
 
 from agents.cli import options
 from agents.cli.common import console, guarded
-from agents.cli.holding import command_of
 from agents.cli.output import echo, print_json
 from tools.errors import Exit
 
@@ -60,7 +59,7 @@ def show_run(run_id: RunId, json_output: options.Json = False) -> Exit | None:
             echo(text)
     else:
         echo(f"Run {folder.id} of {folder.card.source} has no report yet: {runs.status(folder)}.")
-        echo(f"Go on with: torchtpu-agent {command_of(folder)} --resume {folder.id}")
+        echo(f"Go on with: torchtpu-agent {folder.command} --resume {folder.id}")
     return None
 
 

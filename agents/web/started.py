@@ -52,7 +52,7 @@ class Started:
             folder = runs.create(request, without_password(request.source))
             start = Start(id=folder.id, source=without_password(request.source))
             runs.write_whole(_log(folder.id).with_suffix(".json"), start.model_dump_json())
-            self._work_on(folder.id)
+            self._work_on(folder)
         return folder.id
 
     def resume(self, folder: RunFolder, *, approve: bool = False) -> None:
@@ -65,7 +65,7 @@ class Started:
             if folder.is_held() or self.owns(folder.id):
                 raise UserError(f"Run {folder.id} is being worked on.", "Wait for it to end.")
             self._check_room()
-            self._work_on(folder.id, *(["--yes"] if approve else []))
+            self._work_on(folder, *(["--yes"] if approve else []))
 
     def owns(self, run_id: str) -> bool:
         """Whether a child of ours works on a run."""
@@ -103,11 +103,10 @@ class Started:
                 Exit.ENVIRONMENT,
             )
 
-    def _work_on(self, run_id: str, *options: str) -> None:
-        log = _log(run_id)
-        with log.open("ab") as output:
-            self._children[run_id] = children.start(
-                "agents.cli", "migrate", "--resume", run_id, *options,
+    def _work_on(self, folder: RunFolder, *options: str) -> None:
+        with _log(folder.id).open("ab") as output:
+            self._children[folder.id] = children.start(
+                "agents.cli", folder.command, "--resume", folder.id, *options,
                 stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, cwd=str(home()),
             )  # fmt: skip
 

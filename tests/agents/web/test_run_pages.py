@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import time
 from pathlib import Path
 
@@ -11,6 +12,9 @@ import pytest
 
 from agents import runs
 from agents.record import lines_of
+from agents.sessions import now
+from agents.state import Request, TuneOptions
+from agents.web import children
 from tests.agents.conftest import TRAIN, commit, git
 from tests.agents.web.serving import Served, ServedByCommand, keep
 
@@ -205,3 +209,20 @@ def test_pages_fit_a_phone_and_say_what_they_are(browser, served: Served, dry_ru
     dark = tab.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (dark == "rgb(20, 23, 26)") == (scheme == "dark")
     context.close()
+
+
+def test_a_tuning_is_gone_on_with_as_a_tuning(served: Served, repo: Path, cli, monkeypatch) -> None:
+    asked = Request(source=str(repo), created=now(), target="v6e-1", tune=TuneOptions())
+    folder = runs.create(asked, str(repo))
+    folder.update(status="interrupted")
+    begun: list[tuple[str, ...]] = []
+
+    def start(*words: str, **_options: object) -> subprocess.Popen[bytes]:
+        begun.append(words)
+        return subprocess.Popen(["true"])
+
+    monkeypatch.setattr(children, "start", start)
+    assert served.visit().fill(f"/runs/{folder.id}/resume").status_code == 303
+    assert begun == [("agents.cli", "tune", "--resume", folder.id)]
+    refused = cli("migrate", "--resume", folder.id)
+    assert refused.code == 2 and f"torchtpu-agent tune --resume {folder.id}" in refused.err
