@@ -15,8 +15,7 @@ def exported(name: str) -> str:
     Raises:
         UserError: There is none of that name, or another process works on it.
     """
-    folder = sessions.folder_of(name)
-    sessions.card(folder)
+    folder = sessions.find(name)
     # Held, since opening a bench brings its files back to the newest commit, under the feet of a tool at work.
     with sessions.held(folder):
         desk = debug.Desk(sessions.bench_of(folder, Silent()), Mode.READ_ONLY)

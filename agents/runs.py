@@ -21,6 +21,10 @@ from tools.errors import Exit, UserError
 Status = Literal["running", "waiting", "finished", "interrupted", "failed"]
 
 
+class NotThere(UserError):
+    """There is no run, or no session, of that name."""
+
+
 class RunCard(BaseModel):
     """The few lines of a run that a list shows."""
 
@@ -183,11 +187,12 @@ def find(run_id: str, damaged: bool = False) -> RunFolder:
     """The run of that id; one whose own files cannot be read only where `damaged` asks for it too.
 
     Raises:
-        UserError: There is none.
+        NotThere: There is none.
+        UserError: Its files cannot be read.
     """
     folder = RunFolder(home() / "runs" / run_id)
     if not re.fullmatch(r"[0-9a-f]{1,64}", run_id) or not (folder.path / "run.json").is_file():
-        raise UserError(f"There is no run {run_id}.", "List them with: torchtpu-agent runs list")
+        raise NotThere(f"There is no run {run_id}.", "List them with: torchtpu-agent runs list")
     if not damaged:
         _check(folder)
     return folder

@@ -16,13 +16,14 @@ from agents.entries import discover, from_texts
 from agents.nodes.intake import take_in
 from agents.progress import Progress
 from agents.reach import Reach
-from agents.runs import RunFolder, home, remove_tree, write_whole
+from agents.runs import NotThere, RunFolder, home, remove_tree, write_whole
 from agents.state import Request, State
 from agents.toolkit.bench import Bench
 from tools.errors import Exit, UserError
 from tools.run import sandbox_available
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+_CARD = "session.json"
 
 
 class SessionCard(BaseModel):
@@ -45,22 +46,39 @@ def folder_of(name: str) -> RunFolder:
     return RunFolder(home() / "chats" / name)
 
 
+def find(name: str) -> RunFolder:
+    """The session of that name.
+
+    Raises:
+        NotThere: There is none, or it cannot be read.
+        UserError: It is no name.
+    """
+    folder = folder_of(name)
+    card(folder)
+    return folder
+
+
+def is_made(folder: RunFolder) -> bool:
+    """Whether there is a session in a folder, and not the beginning of one."""
+    return (folder.path / _CARD).is_file()
+
+
 def card(folder: RunFolder) -> SessionCard:
     """A session's card.
 
     Raises:
-        UserError: There is no such session, or it cannot be read.
+        NotThere: There is no such session, or it cannot be read.
     """
     try:
-        return SessionCard.model_validate_json((folder.path / "session.json").read_bytes())
+        return SessionCard.model_validate_json((folder.path / _CARD).read_bytes())
     except (OSError, ValidationError) as error:
-        raise UserError(f"There is no session {folder.id}.", "List them with: torchtpu-agent chat --list") from error
+        raise NotThere(f"There is no session {folder.id}.", "List them with: torchtpu-agent chat --list") from error
 
 
 def every() -> list[SessionCard]:
     """All sessions, oldest first; folders that hold none are passed over."""
     found: list[SessionCard] = []
-    for path in (home() / "chats").glob("*/session.json"):
+    for path in (home() / "chats").glob(f"*/{_CARD}"):
         try:
             found.append(SessionCard.model_validate_json(path.read_bytes()))
         except (OSError, ValidationError):
@@ -83,7 +101,7 @@ def create(request: Request, name: str, progress: Progress, model: str = "") -> 
         UserError: The name is taken, or the source cannot be used.
     """
     folder = folder_of(name)
-    if (folder.path / "session.json").exists():
+    if is_made(folder):
         raise UserError(f"There is a session {name}.", f"Go on with it: torchtpu-agent chat --resume {name}")
     try:
         folder.path.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -95,7 +113,7 @@ def create(request: Request, name: str, progress: Progress, model: str = "") -> 
         state = _state(request, folder, progress)
         write_whole(folder.path / "bench.json", state.model_dump_json(indent=1))
         made = SessionCard(name=name, source=state.origin.name, created=request.created, model=model)
-        write_whole(folder.path / "session.json", made.model_dump_json(indent=1))
+        write_whole(folder.path / _CARD, made.model_dump_json(indent=1))
     except BaseException:  # an interrupt too: half a session is none
         remove_tree(folder.path)
         raise

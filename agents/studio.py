@@ -40,8 +40,7 @@ def debug() -> talking.Graph:
 
 @cache
 def _desk(name: str) -> Desk:
-    folder = sessions.folder_of(name)
-    sessions.card(folder)
+    folder = sessions.find(name)
     desk = Desk(bench=sessions.bench_of(folder, Silent()), mode=Mode.ASK)
     chosen = configured(None, folder.tree)
     if chosen is not None:

@@ -91,8 +91,7 @@ def chat(
     progress = OnConsole(console(), verbose)
     chosen = _model_settings(model, replay, source, resume)
     if resume is not None:
-        sessions.card(sessions.folder_of(resume))
-        return _talk(sessions.folder_of(resume), mode, chosen, replay, progress, resumed=True)
+        return _talk(sessions.find(resume), mode, chosen, replay, progress, resumed=True)
     request = Request(
         source=absolute(source or "."), created=sessions.now(), entries=entry or [], device=device.value,
         python=interpreter(python), steps=steps, timeout=timeout, idle_timeout=idle_timeout, memory=sized(memory),

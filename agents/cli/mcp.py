@@ -53,7 +53,7 @@ def mcp(
     where = absolute(source)
     called = name or f"mcp-{sessions.free_name(where)}"
     folder = sessions.folder_of(called)
-    if not (folder.path / "session.json").is_file():
+    if not sessions.is_made(folder):
         request = Request(
             source=where, created=sessions.now(), entries=entry or [], device=device.value, python=interpreter(python),
             steps=steps, timeout=timeout, memory=sized(memory), sandbox=not no_sandbox,

@@ -14,7 +14,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from agents.report.make import version
-from agents.runs import home
+from agents.runs import NotThere, home
 from agents.web import api, chat_routes, health, run_routes, sign_in
 from agents.web.chats import Chats
 from agents.web.guard import Guard
@@ -96,12 +96,8 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 def _user_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, UserError)
-    status = {Exit.ENVIRONMENT: 409}.get(error.exit_code, 404 if _is_missing(error) else 400)
+    status = 404 if isinstance(error, NotThere) else 409 if error.exit_code is Exit.ENVIRONMENT else 400
     return _problem(request, status, error.message, error.remedy)
-
-
-def _is_missing(error: UserError) -> bool:
-    return error.message.startswith("There is no ")
 
 
 def _http_error(request: Request, error: Exception) -> Response:

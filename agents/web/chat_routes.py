@@ -15,7 +15,7 @@ from agents.commands import WORDS
 from agents.exporting import exported
 from agents.modes import Mode
 from agents.web import report, starting, stream
-from agents.web.chats import Chats, OpenChat, trace_folder
+from agents.web.chats import Chats, OpenChat
 from agents.web.pages import page
 from tools.errors import UserError
 
@@ -88,7 +88,7 @@ def show_chat(request: Request, name: str) -> HTMLResponse:
     """A conversation; the page's script opens it."""
     chat = _chats(request).last(name)
     folder = sessions.folder_of(name)
-    card = sessions.card(folder) if chat is None or (folder.path / "session.json").is_file() else None
+    card = sessions.card(folder) if chat is None or sessions.is_made(folder) else None
     has_trace = any(True for _ in report.traces_of(folder.path))
     words = [(word, about.usage, about.help) for word, about in WORDS.items()]
     return page(request, "chat.html", name=name, card=card, words=words, modes=list(Mode), has_trace=has_trace)
@@ -99,7 +99,7 @@ def open_chat(request: Request, name: str, opening: Opening) -> JSONResponse:
     """Open a chat that is not open; one that failed to begin stays as it is, for its reason to be read."""
     chats = _chats(request)
     failed = chats.last(name)
-    if failed is not None and not (sessions.folder_of(name).path / "session.json").is_file():
+    if failed is not None and not sessions.is_made(sessions.folder_of(name)):
         return JSONResponse({"open": failed.is_alive})
     if chats.find(name) is None:
         card = sessions.card(sessions.folder_of(name))
@@ -164,7 +164,7 @@ def export(request: Request, name: str) -> Response:
 @router.get("/chats/{name}/trace")
 def trace(request: Request, name: str) -> HTMLResponse:
     """The tables of the newest /trace of a chat."""
-    return page(request, "trace.html", name=name, traces=list(report.traces_of(trace_folder(name))))
+    return page(request, "trace.html", name=name, traces=list(report.traces_of(sessions.find(name).path)))
 
 
 def _alive(request: Request, name: str) -> OpenChat:

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import threading
 import time
-from pathlib import Path
 from typing import Any
 
 from agents import sessions
@@ -174,7 +173,7 @@ class Chats:
             if known is not None and request is None:
                 return known
             folder = sessions.folder_of(name)
-            if request is not None and (folder.path / "session.json").exists():
+            if request is not None and sessions.is_made(folder):
                 raise UserError(f"There is a chat {name}.", "Open it, or choose another name.")
             if request is None:
                 sessions.card(folder)
@@ -209,14 +208,3 @@ class Chats:
         if not idle:
             raise UserError(f"{self._most} chats are at work.", "Wait for one, or close one.", Exit.ENVIRONMENT)
         self.close(idle[0].name)
-
-
-def trace_folder(name: str) -> Path:
-    """Where a chat keeps its newest trace.
-
-    Raises:
-        UserError: There is no such chat.
-    """
-    folder = sessions.folder_of(name)
-    sessions.card(folder)
-    return folder.path
