@@ -73,11 +73,13 @@ def estimate(request: ProfileRequest, mode: Mode = "launched", tell: Tell = lamb
     Raises:
         UserError: The program cannot be recorded or lowered.
     """
+    # What a program writes beside itself makes its folder another one.
+    place = profiler.place_of(request)
     whole = profiler.profile(request, tell)
     samples = batch_of(whole.profile)
     if whole.outcome != "ok" or mode == "compiled":
         return _whole(whole, request, samples)
-    parts = lowered(request, mode, tell)
+    parts = lowered(request, place, mode, tell)
     if [part["kind"] for part in parts] == ["compiled"] and parts[0]["times"] == 1 and mode == "launched":
         return _whole(whole, request, samples).model_copy(update={"mode": mode})
     found = _parts(parts, request, mode, tell)
@@ -109,9 +111,8 @@ def _whole(output: profiler.ProfileOutput, request: ProfileRequest, samples: int
     )
 
 
-def lowered(request: ProfileRequest, mode: Mode, tell: Tell) -> list[dict[str, Any]]:
-    """The different programs of a recorded step as StableHLO; kept beside the recording."""
-    place = profiler.place_of(request)
+def lowered(request: ProfileRequest, place: Path, mode: Mode, tell: Tell) -> list[dict[str, Any]]:
+    """The different programs of a step recorded at a place, as StableHLO; kept beside the recording."""
     kept = place / f"parts-{mode}.json.gz"
     if not kept.is_file():
         tell("lowering the programs of the step")
