@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Literal
 
-from torchtpu.lowering.flops import Shapes
 from torchtpu.lowering.places import NOWHERE
 
 Step = dict[str, Any]
-Mode = Literal["launched", "operators", "compiled"]
+Mode = Literal["launched", "operators"]
 
 # They make another view of a tensor, and nothing of their own.
 VIEWS = frozenset(
@@ -52,11 +51,9 @@ def partition(step: Step, mode: Mode = "launched") -> list[Part]:
     Args:
         step: The recording.
         mode: ``launched`` goes by what the program gives to torch.compile and by its eager mode; ``operators``
-            takes every operator by itself; ``compiled`` takes the whole step as one program.
+            takes every operator by itself.
     """
     computing = [at for at, entry in enumerate(step["operators"]) if entry["op"] not in VIEWS]
-    if mode == "compiled":
-        return [Part("compiled", tuple(computing), step)]
     cutter = _Cutter(step)
     return [Part(kind, members, cutter.cut(members)) for kind, members in _groups(step, computing, mode)]
 
@@ -111,7 +108,6 @@ class _Cutter:
     def __init__(self, step: Step) -> None:
         self.step = step
         self.operators: list[Step] = step["operators"]
-        self.shapes = Shapes(step)
         self.described = _descriptions(step)
         self.maker: dict[int, int] = {}
         self.users: dict[int, set[int]] = {}
