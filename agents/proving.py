@@ -102,25 +102,31 @@ def _compared(entry: Entry, folder: Path, state: State, context: Context) -> Ver
 
 
 def _trees(base: Path, entry: Entry, state: State, context: Context) -> Trees:
-    source, request, settings = state.origin, state.request, state.settings
     record = next((run for run in state.latest if run.entry == entry.command), None)
+    most = state.settings.verify_steps
+    known = {"steps": min(most, state.settings.steps or most), "on_device": record is not None and record.ended_well}
+    return private_trees(base, state, context).model_copy(update=known)
+
+
+def private_trees(original: Path, state: State, context: Context) -> Trees:
+    """A tree of committed files beside the private tree as it stands, to be run as the user asked."""
+    source, request, settings = state.origin, state.request, state.settings
     return Trees(
-        original=base,
+        original=original,
         migrated=context.folder.tree,
         committed=True,
-        data=Path(source.files) if source.files else None,
-        left_out=set(source.checkout.modified) if source.checkout else set(),
+        data=source.data,
+        left_out=source.modified,
         scope=source.scope,
         paths=state.import_paths,
         setup=settings.setup,
         device=request.device,
         python=Path(request.python) if request.python else None,
-        steps=min(settings.verify_steps, settings.steps or settings.verify_steps),
+        steps=settings.verify_steps,
         timeout=settings.timeout,
         idle_timeout=settings.idle_timeout,
         memory=settings.memory,
         sandbox=request.sandbox,
-        on_device=record is not None and record.ended_well,
     )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import operator
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -72,6 +73,16 @@ class Source(BaseModel):
     scope: str = Field(default="", description="subdirectory that is migrated, '' for all")
     base: str = Field(description="commit of the private tree that the migration starts from")
     notes: list[str] = []
+
+    @property
+    def data(self) -> Path | None:
+        """Folder with the user's own files, where there is one."""
+        return Path(self.files) if self.files else None
+
+    @property
+    def modified(self) -> set[str]:
+        """Files of it with changes that are not committed; what git has of them is taken."""
+        return set(self.checkout.modified) if self.checkout else set()
 
 
 class Entry(BaseModel):
@@ -273,6 +284,11 @@ class State(BaseModel):
         """The source; intake has run before anything asks."""
         assert self.source is not None
         return self.source
+
+    @property
+    def tip(self) -> str:
+        """The newest commit of the private tree that counts."""
+        return self.commits[-1].sha if self.commits else self.origin.base
 
     @property
     def latest(self) -> list[RunRecord]:

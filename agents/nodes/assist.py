@@ -23,7 +23,7 @@ def assist(state: State, runtime: Runtime[Context]) -> dict[str, object]:
         return {"assistance": Assistance(model=model.name, stop="nothing was left", attempt=state.attempt)}
     context.progress.done("model", f"{model.name}: what rules left goes to {model.where}")
     # A run that was killed in the middle begins anew from where the rules ended.
-    git.start_branch(context.folder.tree, state.branch, state.commits[-1].sha if state.commits else state.origin.base)
+    git.start_branch(context.folder.tree, state.branch, state.tip)
     made = helper.work(state, context, model.client, model.budget, model.name, model.context)
     trial = state.model_copy(update={"assistance": made})
     if made.commits and (refused := helper.cheats(trial, context)):

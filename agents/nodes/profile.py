@@ -8,6 +8,7 @@ from langgraph.runtime import Runtime
 
 from agents import import_paths, workspace
 from agents.context import Context
+from agents.nodes.run import copy_into
 from agents.runs import home, remove_tree, write_whole
 from agents.stages import targeted
 from agents.stages.common import worst
@@ -54,10 +55,7 @@ def request_for(text: str, copy: Path, state: State, context: Context) -> profil
     """A command in a fresh copy of the private tree with the user's data, after the setup commands."""
     source, asked = state.origin, state.request
     assert asked.target is not None
-    links = asked.sandbox and runner.sandbox_available()
-    data = Path(source.files) if source.files else None
-    changed = set(source.checkout.modified) if source.checkout else set[str]()
-    workspace.build(context.folder.tree, data, copy, links=links, left_out=changed)
+    copy_into(copy, context.folder.tree, state)
     python = Path(asked.python) if asked.python else None
     command = commands.parse(text).importing(import_paths.within(copy, state.import_paths))
     for number, first in enumerate(state.settings.setup, 1):

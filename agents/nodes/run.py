@@ -32,20 +32,19 @@ def run(state: State, runtime: Runtime[Context]) -> dict[str, object]:
 
 def prepare(state: State, context: Context) -> None:
     """Make the run folder and do the setup commands in it."""
-    source = state.origin
     context.progress.working("run", "copying files")
-    changed = set(source.checkout.modified) if source.checkout else set[str]()
-    overlay = workspace.build(
-        context.folder.tree,
-        Path(source.files) if source.files else None,
-        context.folder.work,
-        links=state.request.sandbox and runner.sandbox_available(),
-        left_out=changed,
-    )
+    overlay = copy_into(context.folder.work, context.folder.tree, state)
     for note in overlay.notes:
         context.progress.note(note)
     for number, text in enumerate(state.settings.setup, 1):
         _setup(text, f"setup-{number}", state, context)
+
+
+def copy_into(work: Path, tree: Path, state: State) -> workspace.Overlay:
+    """Make a folder to run in, of a tree's files and the user's data."""
+    source = state.origin
+    links = state.request.sandbox and runner.sandbox_available()
+    return workspace.build(tree, source.data, work, links=links, left_out=source.modified)
 
 
 def _setup(text: str, name: str, state: State, context: Context) -> None:
@@ -56,11 +55,16 @@ def _setup(text: str, name: str, state: State, context: Context) -> None:
 
 def request_for(text: str, name: str, state: State, context: Context) -> runner.RunRequest:
     """How a command is run in the folder that was prepared; its log is `name`.log."""
+    log = context.folder.path / f"{name}.log"
+    return request_in(context.folder.work, text, log, state).model_copy(update={"verbose": context.verbose})
+
+
+def request_in(work: Path, text: str, log: Path, state: State) -> runner.RunRequest:
+    """How a command is run in a folder made by `copy_into`."""
     request = state.request
-    folders = import_paths.within(context.folder.work, state.import_paths)
     return runner.RunRequest(
-        command=commands.parse(text).importing(folders),
-        cwd=context.folder.work / state.origin.scope,
+        command=commands.parse(text).importing(import_paths.within(work, state.import_paths)),
+        cwd=work / state.origin.scope,
         device=request.device,
         python=Path(request.python) if request.python else None,
         steps=state.settings.steps,
@@ -68,10 +72,9 @@ def request_for(text: str, name: str, state: State, context: Context) -> runner.
         idle_timeout=state.settings.idle_timeout,
         memory=state.settings.memory,
         sandbox=request.sandbox,
-        writable=[context.folder.work],
+        writable=[work],
         numerics=request.numerics,
-        verbose=context.verbose,
-        log=context.folder.path / f"{name}.log",
+        log=log,
     )
 
 

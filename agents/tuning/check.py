@@ -17,8 +17,9 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from agents import import_paths, proving, workspace
+from agents import proving, workspace
 from agents.context import Context
+from agents.nodes.run import copy_into, request_in
 from agents.runs import remove_tree, write_whole
 from agents.tuning.state import TuneState
 from tools import commands, git, judging
@@ -45,7 +46,7 @@ def check(state: TuneState, context: Context, number: int, command: str, changes
     """Verify the tree as it stands against the plain migration."""
     folder = context.folder.path / "verify"
     folder.mkdir(exist_ok=True)
-    plain = context.folder.path / "verify" / "plain"
+    plain = folder / "plain"
     remove_tree(plain)
     git.write_files(context.folder.tree, state.migrated, plain)
     try:
@@ -107,30 +108,12 @@ def _plain(state: TuneState) -> str:
 
 
 def _run(state: TuneState, context: Context, tree: Path, command: str, name: str) -> runner.RunOutput:
-    asked, source, folder = state.request, state.origin, context.folder.path / "verify"
+    folder = context.folder.path / "verify"
     work = folder / "work"
     try:
-        workspace.build(
-            tree,
-            Path(source.files) if source.files else None,
-            work,
-            links=asked.sandbox and runner.sandbox_available(),
-            left_out=set(source.checkout.modified) if source.checkout else set(),
-        )
-        request = runner.RunRequest(
-            command=commands.parse(command).importing(import_paths.within(work, state.import_paths)),
-            cwd=work / source.scope,
-            device=asked.device,
-            python=Path(asked.python) if asked.python else None,
-            steps=state.settings.verify_steps,
-            timeout=state.settings.timeout,
-            idle_timeout=state.settings.idle_timeout,
-            memory=state.settings.memory,
-            sandbox=asked.sandbox,
-            writable=[work],
-            numerics="tpu",
-            log=folder / f"{name}.log",
-        )
+        copy_into(work, tree, state)
+        as_launched = {"steps": state.settings.verify_steps, "numerics": "tpu"}
+        request = request_in(work, command, folder / f"{name}.log", state).model_copy(update=as_launched)
         for number, text in enumerate(state.settings.setup, 1):
             setup = {"command": commands.parse(text), "device": "cpu", "steps": None}
             workspace.set_up(text, request.model_copy(update={**setup, "log": folder / f"setup-{number}.log"}))
@@ -140,30 +123,13 @@ def _run(state: TuneState, context: Context, tree: Path, command: str, name: str
 
 
 def _by_ratio(state: TuneState, context: Context, plain: Path, folder: Path, changes: Changes) -> Checked:
-    source, asked, settings = state.origin, state.request, state.settings
     earlier = context.folder.path / "verify" / "first"
-    trees = proving.Trees(
-        original=plain,
-        migrated=context.folder.tree,
-        committed=True,
-        data=Path(source.files) if source.files else None,
-        left_out=set(source.checkout.modified) if source.checkout else set(),
-        scope=source.scope,
-        paths=state.import_paths,
-        setup=settings.setup,
-        device=asked.device,
-        python=Path(asked.python) if asked.python else None,
-        steps=settings.verify_steps,
-        timeout=settings.timeout,
-        idle_timeout=settings.idle_timeout,
-        memory=settings.memory,
-        sandbox=asked.sandbox,
-        reuse=earlier if (earlier / "result.json").is_file() else None,
-    )
     # What the first comparison ran of the plain migration serves all that follow.
-    into = folder if trees.reuse else earlier
+    reuse = earlier if (earlier / "result.json").is_file() else None
+    trees = proving.private_trees(plain, state, context).model_copy(update={"reuse": reuse})
+    into = folder if reuse else earlier
     output = proving.compare_trees(trees, _plain(state), into, lambda said: context.progress.working("verify", said))
-    return _unchanged(output) if changes == "nothing" else _rounded(output, asked.device)
+    return _unchanged(output) if changes == "nothing" else _rounded(output, state.request.device)
 
 
 def _unchanged(output: VerifyOutput) -> Checked:
