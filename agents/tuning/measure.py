@@ -8,7 +8,6 @@ from agents.context import Context
 from agents.tuning import program
 from agents.tuning.state import TuneState
 from agents.tuning.text import described
-from tools import git
 from tools.errors import Exit, UserError
 from tools.transforms import every
 
@@ -20,6 +19,7 @@ def measure(state: TuneState, runtime: Runtime[Context]) -> dict[str, object]:
         raise UserError("No entry command is known.", 'Give the program: --entry "python train.py"')
     command = state.entries[0].command
     with program.copied(state, context, command) as request:
+        recording = program.recording(request)
         plain = program.estimated(request, context)
         context.progress.done("plain", described(plain))
         whole = program.estimated(request, context, "compiled")
@@ -30,9 +30,7 @@ def measure(state: TuneState, runtime: Runtime[Context]) -> dict[str, object]:
         raise UserError(f"The step cannot be estimated: {plain.message}", "", Exit.FAILED)
     context.progress.done("one", f"program for the whole step, if all could be fused: {described(whole)}")
     only = state.options.only
-    names = [one.ID for one in every() if (not only or one.ID in only)]
-    if state.options.keep_batch:
-        names = [name for name in names if name not in {one.ID for one in every() if one.CHANGES == "batch"}]
+    asked = [one for one in every() if not only or one.ID in only]
     return {
         "plain": plain,
         "whole": whole,
@@ -40,10 +38,7 @@ def measure(state: TuneState, runtime: Runtime[Context]) -> dict[str, object]:
         "best": plain,
         "command": command,
         "small": state.options.verify_entry or command,
-        "queue": names,
-        "migrated": _head(context),
+        "queue": [one.ID for one in asked if one.CHANGES != "batch" or not state.options.keep_batch],
+        "recording": recording,
+        "migrated": state.tip,
     }
-
-
-def _head(context: Context) -> str:
-    return git.run_git(context.folder.tree, "rev-parse", "HEAD", private=True).decode().strip()

@@ -6,6 +6,7 @@ import gzip
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from agents.context import Context
@@ -35,7 +36,12 @@ def estimated(request: ProfileRequest, context: Context, mode: Mode = "launched"
     return estimating.estimate(request, mode, lambda said: context.progress.working("estimate", said))
 
 
-def recorded(request: ProfileRequest) -> dict[str, Any]:
-    """The step that was recorded for an estimate."""
-    path = profiler.place_of(request) / profiler.STEP
+def recording(request: ProfileRequest) -> str:
+    """Where the step of a request is recorded; to be asked before the program runs, which may write beside itself."""
+    return str(profiler.place_of(request))
+
+
+def recorded(state: TuneState) -> dict[str, Any]:
+    """The step of the tree as it stands, which its estimate has recorded."""
+    path = Path(state.recording) / profiler.STEP
     return dict(json.loads(gzip.decompress(path.read_bytes())))

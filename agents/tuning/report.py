@@ -17,8 +17,7 @@ from tools import git
 def report(state: TuneState, runtime: Runtime[Context]) -> dict[str, object]:
     """Deliver, write report.json and report.md, and tell what to do next."""
     context = runtime.context
-    tip = state.commits[-1].sha if state.commits else state.origin.base
-    git.start_branch(context.folder.tree, state.branch, tip)
+    git.start_branch(context.folder.tree, state.branch, state.tip)
     delivery = deliver(state, context.folder)
     document: Document = make(state, delivery, context.folder)
     write_whole(context.folder.report_json, document.model_dump_json(indent=1))

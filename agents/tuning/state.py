@@ -10,7 +10,7 @@ from agents.state import MODELS as SHARED
 from agents.state import State, TuneOptions
 from tools.estimate import Estimate, Program
 
-Verdict = Literal["kept", "dropped", "advice", "not applicable", "not tried"]
+Verdict = Literal["kept", "dropped", "advice", "not applicable"]
 
 
 class Trial(BaseModel):
@@ -53,6 +53,7 @@ class TuneState(State):
     best: Estimate | None = None
     command: str = Field(default="", description="the entry with the changes kept so far")
     small: str = Field(default="", description="the command that verification runs, with those changes")
+    recording: str = Field(default="", description="folder with the recorded step of the tree as it stands")
     migrated: str = Field(default="", description="commit of the plain migration, that trials are compared with")
     trials: list[Trial] = []
     stopped: str = Field(default="", description="why not everything was tried")

@@ -28,32 +28,25 @@ _UNITS = {"K": 2.0**-20, "M": 2.0**-10, "G": 1.0, "T": 2.0**10}
 def trial(state: TuneState, runtime: Runtime[Context]) -> dict[str, object]:
     """Try one transformation."""
     context = runtime.context
-    name, *rest = state.queue
+    name = state.queue[0]
     transform = next(one for one in every() if name == one.ID)
-    git.start_branch(context.folder.tree, state.branch, _tip(state))
+    git.start_branch(context.folder.tree, state.branch, state.tip)
     began = time.monotonic()
     context.progress.working("try", transform.TITLE)
-    subject = _subject(state, context)
-    proposal = transform.propose(subject)
+    proposal = transform.propose(_subject(state, context))
     made = _empty(state, transform, proposal)
-    updates: dict[str, object] = {"queue": rest}
+    updates: dict[str, object] = {}
     if isinstance(proposal, Proposal):
-        made, updates = _tried(state, context, transform, proposal, made, updates, rest)
+        made, updates = _tried(state, context, transform, proposal, made)
     made = made.model_copy(update={"seconds": round(time.monotonic() - began, 1)})
     _log(context, made)
     context.progress.done("try", text.line(made))
-    return {**updates, "trials": [*state.trials, made]}
-
-
-def _tip(state: TuneState) -> str:
-    return state.commits[-1].sha if state.commits else state.origin.base
+    return {"queue": state.queue[1:], **updates, "trials": [*state.trials, made]}
 
 
 def _subject(state: TuneState, context: Context) -> Subject:
-    with program.copied(state, context, state.command) as request:
-        step = program.recorded(request)
     fits = None if state.best is None else state.best.outcome != "out-of-memory"
-    return Subject(context.root(state), state.command, step, fits)
+    return Subject(context.root(state), state.command, program.recorded(state), fits)
 
 
 def _empty(state: TuneState, transform: Transform, proposal: Proposal | Advice | None) -> Trial:
@@ -79,25 +72,21 @@ def _with(proposal: Proposal | Advice | None, command: str) -> str:
 
 
 def _tried(
-    state: TuneState,
-    context: Context,
-    transform: Transform,
-    proposal: Proposal,
-    made: Trial,
-    updates: dict[str, object],
-    rest: list[str],
+    state: TuneState, context: Context, transform: Transform, proposal: Proposal, made: Trial
 ) -> tuple[Trial, dict[str, object]]:
+    """What came of a proposal, and of the state what it changes where it is kept."""
     tree, root = context.folder.tree, context.root(state)
     for path, data in proposal.files.items():
         (root / path).write_bytes(data)
     try:
         with program.copied(state, context, made.command) as request:
+            recording = program.recording(request)
             # Where it does not fit, that is what counts; all estimates are then of the step as one program.
             unfit = state.plain is not None and state.plain.outcome == "out-of-memory"
             after = program.estimated(request, context, "compiled" if unfit else "launched")
     except UserError as error:
-        git.start_branch(tree, state.branch, _tip(state))
-        return made.model_copy(update={"before": state.best, "reason": error.message[:400]}), updates
+        git.start_branch(tree, state.branch, state.tip)
+        return made.model_copy(update={"before": state.best, "reason": error.message[:400]}), {}
     made = made.model_copy(update={"before": state.best, "after": after})
     reason = _no_gain(state.best, after)
     if not reason:
@@ -105,15 +94,17 @@ def _tried(
         made = made.model_copy(update={"verified": checked.said})
         reason = "" if checked.passed else f"not verified: {checked.reason}"[:600]
     if reason:
-        git.start_branch(tree, state.branch, _tip(state))
-        return made.model_copy(update={"reason": reason}), updates
+        git.start_branch(tree, state.branch, state.tip)
+        return made.model_copy(update={"reason": reason}), {}
     kept = made.model_copy(update={"verdict": "kept"})
-    updates |= {
+    updates: dict[str, object] = {
         "best": after,
+        "recording": recording,
         "command": made.command,
         "small": _with(proposal, state.small),
-        "queue": [transform.ID, *rest] if proposal.again else rest,
     }
+    if proposal.again:
+        updates["queue"] = state.queue
     if proposal.files:
         commit = _commit(state, context, kept, proposal)
         kept = kept.model_copy(update={"commit": commit.sha})
