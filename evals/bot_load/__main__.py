@@ -25,7 +25,7 @@ import httpx
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
-from evals.bot_load.database import PROGRAMS, postgres
+from evals.bot_load.database import DEBIAN, postgres, programs
 from evals.fake_github.deliver import comment_event, headers_of
 from evals.fake_github.server import serving
 from evals.fake_github.state import State
@@ -51,8 +51,8 @@ def main() -> int:
     options = parser.parse_args()
     found = []
     for name in options.databases.split(","):
-        if name == "postgres" and not PROGRAMS.is_dir():
-            print(f"postgres: not run, {PROGRAMS} is not there")
+        if name == "postgres" and programs() is None:
+            print(f"postgres: not run, it is not installed in {DEBIAN}")
             continue
         with tempfile.TemporaryDirectory(prefix="bot-load-") as folder:
             row = _measure(name, options, Path(folder))

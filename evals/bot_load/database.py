@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import pwd
 import shutil
@@ -11,8 +12,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-PROGRAMS = Path("/usr/lib/postgresql/15/bin")
-"""Where Debian puts them."""
+DEBIAN = Path("/usr/lib/postgresql")
+"""Holds a folder for each version."""
+
+
+def programs() -> Path | None:
+    """The folder of the newest server's programs; clients alone have a folder too, without initdb."""
+    found = {float(path.parents[1].name): path.parent for path in DEBIAN.glob("[0-9]*/bin/initdb")}
+    return found[max(found)] if found else None
 
 
 @contextmanager
@@ -22,6 +29,9 @@ def postgres(folder: Path) -> Iterator[str]:
     Args:
         folder: Is made, and removed at the end. Postgres refuses to run as root, so its path must be open to others.
     """
+    where = programs()
+    assert where is not None, f"Postgres is not installed in {DEBIAN}"
+    run = functools.partial(_run, where)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(mode=0o755)
     as_root = os.geteuid() == 0
@@ -31,21 +41,21 @@ def postgres(folder: Path) -> Iterator[str]:
     port = _free_port()
     data = folder / "data"
     try:
-        _run(user, "initdb", "-D", str(data), "-U", "bot", "-A", "trust", "-E", "UTF8", "--no-sync", "--no-locale")
+        run(user, "initdb", "-D", str(data), "-U", "bot", "-A", "trust", "-E", "UTF8", "--no-sync", "--no-locale")
         options = f"-p {port} -c listen_addresses=127.0.0.1 -k {folder} -c fsync=on -c max_connections=200"
-        _run(user, "pg_ctl", "-D", str(data), "-w", "-l", str(folder / "log"), "-o", options, "start")
+        run(user, "pg_ctl", "-D", str(data), "-w", "-l", str(folder / "log"), "-o", options, "start")
         try:
             yield f"postgresql://bot@127.0.0.1:{port}/postgres"
         finally:
-            _run(user, "pg_ctl", "-D", str(data), "-m", "immediate", "stop")
+            run(user, "pg_ctl", "-D", str(data), "-m", "immediate", "stop")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _run(user: str, program: str, *arguments: str) -> None:
+def _run(where: Path, user: str, program: str, *arguments: str) -> None:
     options = {"user": user, "group": user, "extra_groups": []} if os.geteuid() == 0 else {}
     subprocess.run(
-        [str(PROGRAMS / program), *arguments], check=True, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL, cwd="/",
+        [str(where / program), *arguments], check=True, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL, cwd="/",
         env={"PATH": os.environ.get("PATH", ""), "LC_ALL": "C"}, **options,
     )  # fmt: skip
 

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from agents.bot.settings import BotSettings
-from evals.bot_load.database import PROGRAMS, postgres
+from evals.bot_load import database
+from evals.bot_load.database import DEBIAN, postgres, programs
 from evals.fake_github.state import Fault
 from tests.agents.bot.conftest import SECRET, Bot, until
 
@@ -27,8 +28,8 @@ def settings(request: pytest.FixtureRequest, settings: BotSettings, tmp_path: Pa
     if request.param == "sqlite":
         yield settings.model_copy(update={"database_url": f"sqlite:///{tmp_path / 'jobs.sqlite'}"})
         return
-    if not PROGRAMS.is_dir():
-        pytest.skip(f"Postgres is not installed in {PROGRAMS}")
+    if programs() is None:
+        pytest.skip(f"Postgres is not installed in {DEBIAN}")
     with postgres(Path(f"/tmp/torchtpu-pg-{os.getpid()}")) as url:
         yield settings.model_copy(update={"database_url": url})
 
@@ -79,4 +80,14 @@ def test_the_job_of_a_killed_worker_is_gone_on_with(
 
 def test_postgres_is_there_where_ci_installs_it() -> None:
     if shutil.which("apt-get") and os.environ.get("CI"):
-        assert PROGRAMS.is_dir(), "CI installs Postgres, so that this room is tested on it"
+        assert programs() is not None, "CI installs Postgres, so that this room is tested on it"
+
+
+def test_the_newest_postgres_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "DEBIAN", tmp_path)
+    assert programs() is None
+    for name in ("9.6/bin/initdb", "10/bin/initdb", "15/bin/initdb", "17/bin/psql"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True)
+        path.touch()
+    assert programs() == tmp_path / "15" / "bin"
