@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import time
-from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel
 
 from agents.progress import Progress
+from agents.runs import now
 
 PROGRESS = "progress.jsonl"
 _BETWEEN = 0.3
@@ -70,8 +70,7 @@ class Recorded:
         self._progress.close()
 
     def _write(self, kind: str, stage: str, text: str) -> None:
-        at = datetime.now().astimezone().isoformat(timespec="seconds")
-        line = json.dumps({"at": at, "kind": kind, "stage": stage, "text": text[:4000]})
+        line = json.dumps({"at": now(), "kind": kind, "stage": stage, "text": text[:4000]})
         with self._path.open("a", encoding="utf-8") as file:
             file.write(line + "\n")
 

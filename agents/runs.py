@@ -9,6 +9,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import IO, Literal
 
@@ -40,6 +41,11 @@ def home() -> Path:
     """The state directory: TORCHTPU_HOME, or the platform's place for an application's state."""
     named = os.environ.get("TORCHTPU_HOME")
     return Path(named).expanduser().absolute() if named else Path(platformdirs.user_state_dir("torchtpu-agent"))
+
+
+def now() -> str:
+    """The time, as requests and cards carry it."""
+    return datetime.now().astimezone().isoformat(timespec="seconds")
 
 
 def write_whole(path: Path, data: bytes | str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime
 from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
@@ -158,11 +157,6 @@ def held(folder: RunFolder) -> Iterator[None]:
     """Hold a session, so that no second process works on it."""
     with folder.lock():
         yield
-
-
-def now() -> str:
-    """The time, as requests carry it."""
-    return datetime.now().astimezone().isoformat(timespec="seconds")
 
 
 Ask = Callable[[str], bool]

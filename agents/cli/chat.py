@@ -83,7 +83,7 @@ def chat(
         return None
     if resume is not None and source is not None:
         raise UserError("--resume goes on with a session's own repository.", "Leave the repository out.")
-    from agents import sessions
+    from agents import runs, sessions
     from agents.cli.migrate import absolute
     from agents.progress import OnConsole
     from agents.state import Request
@@ -93,7 +93,7 @@ def chat(
     if resume is not None:
         return _talk(sessions.find(resume), mode, chosen, replay, progress, resumed=True)
     request = Request(
-        source=absolute(source or "."), created=sessions.now(), entries=entry or [], device=device.value,
+        source=absolute(source or "."), created=runs.now(), entries=entry or [], device=device.value,
         python=interpreter(python), steps=steps, timeout=timeout, idle_timeout=idle_timeout, memory=sized(memory),
         sandbox=not no_sandbox, setup=setup or [], verify_steps=verify_steps,
     )  # fmt: skip

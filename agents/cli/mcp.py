@@ -45,7 +45,7 @@ def mcp(
     """
     if importlib.util.find_spec("mcp") is None:
         raise UserError("The package mcp is not installed.", 'pip install "torchtpu-agent[mcp]"', Exit.ENVIRONMENT)
-    from agents import mcp_server, sessions
+    from agents import mcp_server, runs, sessions
     from agents.cli.migrate import absolute
     from agents.progress import Silent
     from agents.state import Request
@@ -55,7 +55,7 @@ def mcp(
     folder = sessions.folder_of(called)
     if not sessions.is_made(folder):
         request = Request(
-            source=where, created=sessions.now(), entries=entry or [], device=device.value, python=interpreter(python),
+            source=where, created=runs.now(), entries=entry or [], device=device.value, python=interpreter(python),
             steps=steps, timeout=timeout, memory=sized(memory), sandbox=not no_sandbox,
         )  # fmt: skip
         sessions.create(request, called, Silent())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -87,7 +86,7 @@ def migrate(
         return hold(folder, work, as_json=json_output, verbose=verbose, yes=yes, resumed=True)
     request = Request(
         source=absolute(source or ""),
-        created=datetime.now().astimezone().isoformat(timespec="seconds"),
+        created=runs.now(),
         entries=entry or [],
         device=device.value,
         python=interpreter(python),

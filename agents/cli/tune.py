@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -111,7 +110,7 @@ def tune(
         raise UserError("No target is given.", "Name a TPU slice: --target v6e-1. See: torchtpu-agent targets")
     request = Request(
         source=absolute(source or ""),
-        created=datetime.now().astimezone().isoformat(timespec="seconds"),
+        created=runs.now(),
         entries=[entry] if entry else [],
         device=device.value,
         python=interpreter(python),

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from agents.llm.settings import configured
+from agents.runs import now
 from agents.state import Request
 from tools.errors import UserError
 
@@ -42,7 +42,7 @@ class StartRun(BaseModel):
         """
         source = usable_source(self.source)
         return Request(
-            source=source, created=_now(), entries=_lines(self.entries), device=self.device, steps=self.steps,
+            source=source, created=now(), entries=_lines(self.entries), device=self.device, steps=self.steps,
             unsafe_fixes=self.unsafe_fixes, dry_run=self.dry_run, verify=self.verify,
             target=_target(self.target.strip()), model=usable_model(self.model, source),
         )  # fmt: skip
@@ -68,7 +68,7 @@ class StartChat(BaseModel):
             UserError: The source cannot be used.
         """
         return Request(
-            source=usable_source(self.source), created=_now(), entries=_lines(self.entries), device=self.device,
+            source=usable_source(self.source), created=now(), entries=_lines(self.entries), device=self.device,
             verify_steps=self.verify_steps,
         )  # fmt: skip
 
@@ -127,7 +127,3 @@ def _target(name: str) -> str | None:
 
 def _lines(entries: list[str]) -> list[str]:
     return [line.strip() for text in entries for line in text.splitlines() if line.strip()]
-
-
-def _now() -> str:
-    return datetime.now().astimezone().isoformat(timespec="seconds")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from pathlib import Path
 
 from agents.bot import findings as wording
 from agents.bot.desk import Desk, NotPossible
 from agents.bot.outcome import Outcome, PullPlan
 from agents.bot.tasks import scan
+from agents.runs import now
 from tools.findings import Finding, Grade, Replacement
 from tools.git import commit_files, start_branch
 from tools.wording import amount
@@ -36,8 +36,7 @@ def fix(desk: Desk) -> Outcome:
         file.write_bytes(applied(text, [e for one in allowed if one.path == path for e in one.edits]).encode("utf-8"))
     rule = allowed[0].rule
     title = f"{rule}: {amount(len(allowed), 'place')} fixed"
-    date = datetime.now().astimezone().isoformat(timespec="seconds")
-    tip = commit_files(tree, sorted({one.path for one in allowed}), title, date)
+    tip = commit_files(tree, sorted({one.path for one in allowed}), title, now())
     desk.checkout.push(tree, tip, name)
     text = f"**{title}**\n\n{wording.listed(allowed)}"
     return Outcome(

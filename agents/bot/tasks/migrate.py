@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from agents import runs
 from agents.bot import findings as wording
 from agents.bot.desk import Desk, NotPossible
@@ -60,7 +58,7 @@ def _request(desk: Desk, source: str) -> Request:
     assert command is not None
     return Request(
         source=source,
-        created=datetime.now().astimezone().isoformat(timespec="seconds"),
+        created=runs.now(),
         entries=command.entries or wishes.entry,
         device=desk.settings.device,
         steps=command.steps if command.steps is not None else wishes.steps,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agents import sessions
+from agents import runs, sessions
 from evals.scripted_model import Call, ScriptedModel, Turn
 from tests.agents.chatting import edit
 from tests.agents.conftest import commit, git
@@ -129,7 +129,7 @@ def test_a_chat_of_the_terminal_is_gone_on_with_in_the_page(served: Served, repo
     from agents.progress import Silent
     from agents.state import Request
 
-    sessions.create(Request(source=str(repo), created=sessions.now(), device="cpu"), "older", Silent())
+    sessions.create(Request(source=str(repo), created=runs.now(), device="cpu"), "older", Silent())
     tab.goto(f"{served.url}/chats")
     tab.click("a:has-text('older')")
     tab.wait_for_selector(OPEN, timeout=60_000)

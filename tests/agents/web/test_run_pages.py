@@ -12,7 +12,6 @@ import pytest
 
 from agents import runs
 from agents.record import lines_of
-from agents.sessions import now
 from agents.state import Request, TuneOptions
 from agents.web import children
 from tests.agents.conftest import TRAIN, commit, git
@@ -212,7 +211,7 @@ def test_pages_fit_a_phone_and_say_what_they_are(browser, served: Served, dry_ru
 
 
 def test_a_tuning_is_gone_on_with_as_a_tuning(served: Served, repo: Path, cli, monkeypatch) -> None:
-    asked = Request(source=str(repo), created=now(), target="v6e-1", tune=TuneOptions())
+    asked = Request(source=str(repo), created=runs.now(), target="v6e-1", tune=TuneOptions())
     folder = runs.create(asked, str(repo))
     folder.update(status="interrupted")
     begun: list[tuple[str, ...]] = []
