@@ -12,18 +12,15 @@ which keeps its change or drops it.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.runtime import Runtime
 from langgraph.types import Command
 from langsmith import tracing_context
 
-from agents import interrupts
 from agents.checkpoints import saver
 from agents.context import Context
 from agents.nodes.assess import assess
@@ -37,8 +34,8 @@ from agents.nodes.report import report
 from agents.nodes.run import run
 from agents.nodes.verify import verify
 from agents.state import MODELS, Plan, State
+from agents.timing import timed
 
-Node = Callable[[State, Runtime[Context]], dict[str, object]]
 Graph = CompiledStateGraph[State, Context, State, State]
 
 
@@ -50,7 +47,7 @@ def build(context_of: Callable[[State], Context] | None = None) -> StateGraph[St
     """
     graph = StateGraph(State, context_schema=Context)
     for node in (intake, assess, plan, patch, run, diagnose, verify, assist, settle, profile, report):
-        graph.add_node(node.__name__, _timed(node.__name__, node, context_of))
+        graph.add_node(node.__name__, timed(node.__name__, node, context_of))
     for before, after in ((START, "intake"), ("intake", "assess"), ("assess", "plan"), ("plan", "patch"),
                           ("patch", "run"), ("settle", "profile"), ("profile", "report"), ("report", END)):  # fmt: skip
         graph.add_edge(before, after)
@@ -79,19 +76,6 @@ def _after_verify(state: State) -> str:
 def _after_assist(state: State) -> str:
     made = state.assistance
     return "run" if made is not None and made.commits and not made.dropped else "profile"
-
-
-def _timed(name: str, node: Node, context_of: Callable[[State], Context] | None) -> Any:
-    def timed(state: State, runtime: Runtime[Context]) -> dict[str, object]:
-        interrupts.check()
-        if context_of is not None:
-            runtime = runtime.override(context=context_of(state))
-        began = time.monotonic()
-        updates = node(state, runtime)
-        spent = state.durations.get(name, 0.0) + time.monotonic() - began
-        return {**updates, "durations": {name: spent}}
-
-    return timed
 
 
 @contextmanager

@@ -9,8 +9,7 @@ Each trial is one checkpoint: a run that was killed goes on with the trial it wa
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,12 +18,12 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langsmith import tracing_context
 
-from agents import interrupts
 from agents.checkpoints import saver
 from agents.context import Context
 from agents.nodes.assess import assess
 from agents.nodes.intake import intake
 from agents.nodes.patch import patch
+from agents.timing import timed
 from agents.tuning.measure import measure
 from agents.tuning.report import report
 from agents.tuning.state import MODELS, TuneState
@@ -37,7 +36,7 @@ def build() -> StateGraph[TuneState, Context, TuneState, TuneState]:
     """The graph, not yet bound to a checkpointer."""
     graph = StateGraph(TuneState, context_schema=Context)
     for node in (intake, assess, patch, measure, trial, limit, report):
-        graph.add_node(node.__name__, _timed(node.__name__, node))
+        graph.add_node(node.__name__, timed(node.__name__, node))
     for before, after in ((START, "intake"), ("intake", "assess"), ("assess", "patch"), ("patch", "measure"),
                           ("measure", "limit"), ("trial", "limit"), ("report", END)):  # fmt: skip
         graph.add_edge(before, after)
@@ -59,17 +58,6 @@ def limit(state: TuneState, _: Runtime[Context]) -> dict[str, object]:
 
 def _next(state: TuneState) -> str:
     return "trial" if state.queue and not state.stopped else "report"
-
-
-def _timed(name: str, node: Callable[[Any, Runtime[Context]], dict[str, object]]) -> Any:
-    def timed(state: TuneState, runtime: Runtime[Context]) -> dict[str, object]:
-        interrupts.check()
-        began = time.monotonic()
-        updates = node(state, runtime)
-        spent = state.durations.get(name, 0.0) + time.monotonic() - began
-        return {**updates, "durations": {name: spent}}
-
-    return timed
 
 
 @contextmanager
