@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 import signal
 import subprocess
 import time
@@ -96,8 +95,4 @@ def _end(child: subprocess.Popen[bytes]) -> None:
     if child.poll() is not None:
         return
     child.send_signal(signal.SIGTERM)
-    try:
-        child.wait(_PATIENCE)
-    except subprocess.TimeoutExpired:
-        os.killpg(child.pid, signal.SIGKILL)
-        child.wait()
+    children.see_off(child, _PATIENCE)

@@ -42,11 +42,6 @@ class Command(BaseModel):
         """Whether it clones the repository, so that it waits for its turn and counts on the budget."""
         return self.name in {"migrate", "scan", "verify", "profile", "fix"}
 
-    @property
-    def runs_code(self) -> bool:
-        """Whether it runs programs of the repository."""
-        return self.name in {"migrate", "verify", "profile"}
-
 
 class CommandError(Exception):
     """A comment that is meant for us and cannot be followed; its text is for the person."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from githubkit.exception import GitHubException, RateLimitExceeded, RequestError, RequestFailed
+from githubkit.exception import GitHubException, RateLimitExceeded, RequestFailed
 
 _LONGEST = 60.0
 _GATEWAY = frozenset({500, 502, 503, 504})
@@ -49,9 +49,6 @@ def judge(error: GitHubException, repeatable: bool, attempt: int) -> Verdict:
         repeatable: Whether sending the request twice is the same as sending it once.
         attempt: How often it failed, from 1.
     """
-    inner = error.exc if isinstance(error, RequestError) else None
-    if isinstance(inner, GitHubException):  # it failed on the way to its token, before it was sent
-        return judge(inner, True, attempt)
     wait = backoff(attempt)
     if isinstance(error, RateLimitExceeded):  # turned away before it took effect
         return Verdict("again", max(wait, error.retry_after.total_seconds()))
@@ -70,9 +67,7 @@ def backoff(attempt: int) -> float:
 
 
 def as_refused(error: GitHubException) -> Refused | None:
-    """GitHub's refusal behind an error of githubkit, if it is one."""
-    while isinstance(error, RequestError) and isinstance(error.exc, GitHubException):
-        error = error.exc
+    """GitHub's refusal, if an error of githubkit is one."""
     if not isinstance(error, RequestFailed):
         return None
     try:

@@ -155,9 +155,9 @@ class Store:
         mine = (_JOBS.c.place == place, _JOBS.c.number == number, _JOBS.c.result.in_(_OPEN))
         return self._stop(mine, who)
 
-    def stop_installation(self, installation: int) -> list[str]:
+    def stop_installation(self, installation: int) -> None:
         """Ask all open jobs of an installation to stop."""
-        return self._stop((_JOBS.c.installation == installation, _JOBS.c.result.in_(_OPEN)), "the end of installation")
+        self._stop((_JOBS.c.installation == installation, _JOBS.c.result.in_(_OPEN)), "the end of installation")
 
     def _stop(self, where: Sequence[sa.ColumnElement[bool]], who: str) -> list[str]:
         with self._engine.begin() as connection:
@@ -171,12 +171,6 @@ class Store:
         with self._engine.connect() as connection:
             rows = connection.execute(chosen.order_by(_JOBS.c.at.desc()).limit(10)).mappings().all()
         return [dict(row) for row in rows]
-
-    def counts(self) -> dict[str, int]:
-        """How many jobs there are by result."""
-        chosen = sa.select(_JOBS.c.result, sa.func.count()).group_by(_JOBS.c.result)
-        with self._engine.connect() as connection:
-            return {str(result): int(count) for result, count in connection.execute(chosen)}
 
     def keep_findings(self, job: Job, sha: str, summary: str, findings: list[dict[str, Any]]) -> None:
         """Keep what the last job of a thread found, for `explain` and `fix`."""
@@ -224,11 +218,6 @@ class Store:
         with self._engine.begin() as connection:
             connection.execute(_DELIVERIES.delete().where(_DELIVERIES.c.at < before))
             connection.execute(_WORKERS.delete().where(_WORKERS.c.at < time.time() - DAY))
-
-    def check(self) -> None:
-        """Raise what the database raises when it cannot be reached."""
-        with self._engine.connect() as connection:
-            connection.execute(sa.text("SELECT 1"))
 
 
 def _row(job: Job) -> dict[str, Any]:
