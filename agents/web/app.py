@@ -14,8 +14,8 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from agents.report.make import version
-from agents.runs import NotThere, home
-from agents.web import api, chat_routes, health, run_routes, sign_in
+from agents.runs import NotThere
+from agents.web import api, chat_routes, children, health, run_routes, sign_in
 from agents.web.chats import Chats
 from agents.web.guard import Guard
 from agents.web.metrics import Measured, Metrics
@@ -48,7 +48,7 @@ def create_app(settings: ServeSettings) -> FastAPI:
         lifespan=_lifespan,
     )  # fmt: skip
     app.state.settings = settings
-    app.state.visitors = Visitors(secret_of(home() / "web"), settings.token)
+    app.state.visitors = Visitors(secret_of(children.own_folder()), settings.token)
     app.state.started = Started(settings.most_runs)
     app.state.chats = Chats(settings.most_chats)
     app.state.metrics = Metrics()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import signal
 import subprocess
 import threading
@@ -38,9 +37,7 @@ class OpenChat:
         self.first = 0
         self._exports: dict[int, str] = {}
         self._changed = threading.Condition()
-        folder = home() / "web"
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with (folder / f"chat-{name}.log").open("ab") as log:
+        with (children.own_folder() / f"chat-{name}.log").open("ab") as log:
             self._child = children.start(
                 "agents.web.chat_child", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, cwd=str(home())
             )
@@ -101,12 +98,7 @@ class OpenChat:
             self._child.stdin.close()
         if self.is_alive:
             self._child.send_signal(signal.SIGTERM)
-        try:
-            self._child.wait(_PATIENCE)
-        except subprocess.TimeoutExpired:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._child.pid, signal.SIGKILL)
-            self._child.wait()
+        children.see_off(self._child, _PATIENCE)
         self._reader.join(_PATIENCE)
 
     def _send(self, line: dict[str, Any]) -> None:

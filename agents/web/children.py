@@ -1,12 +1,16 @@
-"""Starts programs of ours as children, with the rooms on their path as the installed command has them."""
+"""Starts programs of ours as children, with the rooms on their path as the installed command has them; ends them."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+
+from agents.runs import home
 
 SECRETS = ("TORCHTPU_TOKEN", "TORCHTPU_GITHUB_", "TORCHTPU_DATABASE_URL")
 """Beginnings of the names of variables that no child gets to see."""
@@ -30,3 +34,20 @@ def start(module: str, *arguments: str, **options: Any) -> subprocess.Popen[byte
     env = {name: value for name, value in os.environ.items() if not name.startswith(SECRETS)}
     env |= {"PYTHONUNBUFFERED": "1"}
     return subprocess.Popen(command, env=env, start_new_session=True, **options)
+
+
+def see_off(child: subprocess.Popen[bytes], seconds: float) -> None:
+    """Wait for a child that was asked to end; where it does not in time, its whole group is killed."""
+    try:
+        child.wait(seconds)
+    except subprocess.TimeoutExpired:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+
+
+def own_folder() -> Path:
+    """Where the server keeps what is its own: its secret, and what its children print."""
+    folder = home() / "web"
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return folder

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import signal
 import subprocess
 import threading
@@ -89,11 +87,7 @@ class Started:
         for run_id in self._children:
             self.stop(run_id)
         for child in self._children.values():
-            try:
-                child.wait(_PATIENCE)
-            except subprocess.TimeoutExpired:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(child.pid, signal.SIGKILL)
+            children.see_off(child, _PATIENCE)
 
     def _check_room(self) -> None:
         if self.running() >= self._most:
@@ -112,9 +106,7 @@ class Started:
 
 
 def _log(run_id: str) -> Path:
-    folder = home() / "web"
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return folder / f"run-{run_id}.log"
+    return children.own_folder() / f"run-{run_id}.log"
 
 
 def start_of(run_id: str) -> Start | None:

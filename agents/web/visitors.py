@@ -108,8 +108,7 @@ class Visitors:
 
 
 def secret_of(folder: Path) -> bytes:
-    """The secret of a state directory, made when it is first asked for and readable by its owner only."""
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    """The secret in a folder, made when it is first asked for and readable by its owner only."""
     path = folder / "secret"
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
