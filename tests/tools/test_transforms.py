@@ -221,6 +221,12 @@ def test_model_of_transformers_is_told_to_compute_again(tmp_path: Path) -> None:
     assert after.endswith("    model.gradient_checkpointing_enable()\n")
 
 
+def test_a_file_may_end_without_a_newline(tmp_path: Path) -> None:
+    text = "from transformers import LlamaForCausalLM\n\nmodel = LlamaForCausalLM(config)"
+    after = _text(_proposed("checkpoint-blocks", tmp_path, text, fits=False))
+    assert after == f"{text}\nmodel.gradient_checkpointing_enable()"
+
+
 def test_batches_follow_the_command(tmp_path: Path) -> None:
     command = "python train.py --batch_size=8 --length 4"
     larger = _proposed("larger-batch", tmp_path, _PLAIN, command)

@@ -111,6 +111,12 @@ def on_cpu_or_cuda(module: Module, node: ast.AST) -> tuple[str, list[Edit]]:
     return f'{name} in ("cpu", "cuda")', edits
 
 
+def off_cpu_and_cuda(module: Module, node: ast.AST) -> tuple[str, list[Edit]]:
+    """The opposite test, for what is done only where there is another device."""
+    name, edits = device_type_operand(module, node)
+    return f'{name} not in ("cpu", "cuda")', edits
+
+
 def device_type_operand(module: Module, node: ast.AST) -> tuple[str, list[Edit]]:
     """As ``rewrite.device_type``, in parentheses where it has to be written out, so that it can be compared."""
     name, edits = device_type(module, node)

@@ -122,10 +122,9 @@ def choose_by_test(module: Module, statement: ast.stmt, arms: Sequence[tuple[str
         arms: pairs of a line such as ``if a:``, ``elif b:`` or ``else:``, and the statement under it; the first pair's
             statement is not looked at.
     """
-    step, margin = _unit(module, statement), _margin(module.source, statement.lineno)
-    newline = module.source.newline
-    below = "".join(f"{newline}{margin}{head}{newline}{margin}{step}{text}" for head, text in arms[1:])
-    return Fix((*nest(module, [statement], arms[0][0]), _after(module, statement, below)))
+    step = _unit(module, statement)
+    below = add_below(module, statement, *(line for head, text in arms[1:] for line in (head, f"{step}{text}")))
+    return Fix((*nest(module, [statement], arms[0][0]), below))
 
 
 def add_branch(module: Module, holder: ast.If, head: str, text: str) -> Edit:
@@ -133,6 +132,12 @@ def add_branch(module: Module, holder: ast.If, head: str, text: str) -> Edit:
     newline, margin = module.source.newline, _margin(module.source, holder.lineno)
     inner = _margin(module.source, holder.body[-1].lineno)
     return _after(module, holder.body[-1], f"{newline}{margin}{head}{newline}{inner}{text}")
+
+
+def add_below(module: Module, statement: ast.stmt, *lines: str) -> Edit:
+    """An edit that puts lines under a statement, alone on its lines, each with the statement's margin before it."""
+    between = f"{module.source.newline}{_margin(module.source, statement.lineno)}"
+    return _after(module, statement, "".join(f"{between}{line}" for line in lines))
 
 
 def _after(module: Module, statement: ast.stmt, text: str) -> Edit:

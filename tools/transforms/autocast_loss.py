@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from tools.code.calls import on_cpu_or_cuda
+from tools.code.calls import device_type_operand, off_cpu_and_cuda
 from tools.code.module import Module
 from tools.code.rewrite import alone, nest
 from tools.code.training_loops import innermost, steps
@@ -33,9 +33,8 @@ class AutocastLoss(Transform):
             for _, loss, loop in steps(module):
                 run = _run(module, loop, loss)
                 if run and not _under_autocast(module, run[0]):
-                    test, edits = on_cpu_or_cuda(module, run[0])
-                    name = test.partition(" in ")[0]
-                    enabled = test.replace(" in ", " not in ")
+                    name, _ = device_type_operand(module, run[0])
+                    enabled, edits = off_cpu_and_cuda(module, run[0])
                     torch = module.names.spelling("torch") or "torch"
                     head = f"with {torch}.autocast({name}, dtype={torch}.bfloat16, enabled={enabled}):"
                     title = "compute the loss under bfloat16 autocast off the CPU and CUDA"

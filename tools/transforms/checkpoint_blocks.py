@@ -6,7 +6,7 @@ import ast
 
 from tools.code.edits import Edit
 from tools.code.module import Module
-from tools.code.rewrite import header, insert_after
+from tools.code.rewrite import add_below, alone, insert_after_header
 from tools.transforms.base import Advice, Proposal, Subject, Transform
 
 
@@ -41,14 +41,13 @@ def _wrapped(module: Module) -> list[Edit]:
         call = _call(loop)
         if call is None or getattr(function, "name", "") != "forward":
             continue
-        inner = module.source.text[module.span(call.func)[1] :]
-        first = module.span(call.func)[0]
-        opening = module.span(call.func)[1] + inner.index("(")
+        first, last = module.span(call.func)
+        opening = module.source.text.index("(", last)
         edits.append(Edit(first, opening + 1, f"checkpoint({module.text(call.func)}, "))
         end = module.span(call)[1] - 1
         edits.append(Edit(end, end, ", use_reentrant=False"))
     if edits and not module.names.binds("torch.utils.checkpoint.checkpoint"):
-        edits.append(insert_after(module, header(module), _IMPORT, blank=False))
+        edits.append(insert_after_header(module, _IMPORT, blank=False))
     return edits
 
 
@@ -78,10 +77,6 @@ def _asked(module: Module) -> list[Edit]:
             call = call.func.value
         name = module.qualify(call.func) if call is not None else None
         made = (name or "").startswith("transformers.") and "For" in (name or "").rpartition("transformers.")[2]
-        if made and isinstance(target, ast.Name):
-            source = module.source
-            start = source.starts[statement.lineno - 1]
-            margin = source.text[start : module.span(statement)[0]]
-            end = source.starts[statement.end_lineno or 0]
-            return [Edit(end, end, f"{margin}{target.id}.gradient_checkpointing_enable(){source.newline}")]
+        if made and isinstance(target, ast.Name) and alone(module, statement):
+            return [add_below(module, statement, f"{target.id}.gradient_checkpointing_enable()")]
     return []

@@ -6,10 +6,10 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tools.code.calls import on_cpu_or_cuda
+from tools.code.calls import off_cpu_and_cuda
 from tools.code.edits import Edit
 from tools.code.module import Module
-from tools.code.rewrite import alone
+from tools.code.rewrite import add_below, alone
 from tools.code.training_loops import steps
 from tools.transforms.base import Advice, Proposal, Subject, Transform
 
@@ -62,9 +62,9 @@ def _at_switch(module: Module) -> Iterator[Edit]:
             if isinstance(holder, ast.IfExp | ast.If):
                 inside = holder.body if isinstance(holder.body, list) else [holder.body]
                 if child in inside and isinstance(holder.test, ast.Name | ast.Attribute):
-                    test, edits = on_cpu_or_cuda(module, holder)
+                    test, edits = off_cpu_and_cuda(module, holder)
                     place = module.span(holder.test)[1]
-                    yield Edit(place, place, f" or {test.replace(' in ', ' not in ')}")
+                    yield Edit(place, place, f" or {test}")
                     yield from edits
                 break
             child = holder
@@ -77,15 +77,9 @@ def _inserted(module: Module) -> list[Edit]:
     for statement in module.nodes(ast.Assign):
         model = _optimized(module, statement)
         if model is not None and alone(module, statement):
-            test, edits = on_cpu_or_cuda(module, statement)
-            source = module.source
-            start = source.starts[statement.lineno - 1]
-            margin = source.text[start : module.span(statement)[0]]
-            end = source.starts[statement.end_lineno or 0]
-            newline = source.newline
-            test = test.replace(" in ", " not in ")
-            text = f"{margin}if {test}:{newline}{margin}{source.indent}{model}.compile(){newline}"
-            return [Edit(end, end, text), *edits]
+            test, edits = off_cpu_and_cuda(module, statement)
+            call = f"{module.source.indent}{model}.compile()"
+            return [add_below(module, statement, f"if {test}:", call), *edits]
     return []
 
 

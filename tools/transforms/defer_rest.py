@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Sequence
-
 from tools.code.calls import device_type_operand
 from tools.code.edits import Edit
-from tools.code.rewrite import header, resolved_variables
+from tools.code.rewrite import header, insert_after, resolved_variables
 from tools.code.training_loops import steps
 from tools.transforms.base import Advice, Proposal, Subject, Transform
 
@@ -35,22 +32,17 @@ class DeferRest(Transform):
                 name, edits = device_type_operand(module, module.tree.body[-1])
                 newline = module.source.newline
                 text = (
-                    f'{newline}if {name} == "tpu":{newline}{module.source.indent}'
-                    f"torch.tpu.eager_mode = torch.tpu.EagerMode.DEFER_AND_FUSE{newline}"
+                    f'if {name} == "tpu":{newline}{module.source.indent}'
+                    "torch.tpu.eager_mode = torch.tpu.EagerMode.DEFER_AND_FUSE"
                 )
                 known = resolved_variables(module).get(name.removesuffix(".type"))
-                place = _behind(module.source.starts, [known] if known else header(module), len(module.source.text))
+                switch = insert_after(module, [known] if known else header(module), text, blank=True)
                 return Proposal(
                     "run operators outside of compiled programs together",
-                    subject.edited(path, _joined(edits, Edit(place, place, text))),
+                    subject.edited(path, _joined(edits, switch)),
                     note="torch.tpu.eager_mode is experimental: a release of TorchTPU may change or drop it.",
                 )
         return Advice("no file with a training loop was found that imports torch by its own name")
-
-
-def _behind(starts: list[int], statements: Sequence[ast.stmt], end: int) -> int:
-    line = getattr(statements[-1], "end_lineno", 0) if statements else 0
-    return starts[line] if line < len(starts) else end
 
 
 def _joined(edits: list[Edit], last: Edit) -> list[Edit]:
