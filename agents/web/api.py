@@ -11,8 +11,7 @@ from pydantic import BaseModel
 from agents import runs, sessions
 from agents.record import Line, lines_of
 from agents.sessions import SessionCard
-from agents.web import listing, starting
-from agents.web.started import Started
+from agents.web import listing, started, starting
 from tools.errors import UserError
 
 
@@ -43,24 +42,29 @@ router = APIRouter(prefix="/api", responses=_PROBLEMS)
 
 @router.get("/runs")
 def list_runs(
-    state: str = "", repository: str = "", verdict: str = "", text: str = "", limit: int = Query(100, ge=1, le=1000)
+    request: Request,
+    state: str = "",
+    repository: str = "",
+    verdict: str = "",
+    text: str = "",
+    limit: int = Query(100, ge=1, le=1000),
 ) -> list[listing.Row]:
     """Runs, newest first."""
     narrowed = listing.Filter(state=state, repository=repository, verdict=verdict, text=text)
-    return [row for row in listing.rows() if narrowed.keeps(row)][:limit]
+    return [row for row in listing.rows(started.of(request.app)) if narrowed.keeps(row)][:limit]
 
 
 @router.post("/runs", status_code=201)
 def start_run(request: Request, wanted: starting.StartRun) -> Begun:
     """Start a migration."""
-    return Begun(id=_started(request).start(wanted.request()))
+    return Begun(id=started.of(request.app).start(wanted.request()))
 
 
 @router.get("/runs/{run_id}")
-def show_run(run_id: str) -> RunState:
+def show_run(request: Request, run_id: str) -> RunState:
     """One run."""
     folder = runs.find(run_id)
-    row = listing.row_of(folder)
+    row = listing.row_of(folder, started.of(request.app))
     from agents.web.report import read_report
 
     document = read_report(folder).model_dump(mode="json") if row.status == "finished" else None
@@ -71,7 +75,7 @@ def show_run(run_id: str) -> RunState:
 def stop_run(request: Request, run_id: str) -> Response:
     """Stop a run that this server works on."""
     runs.find(run_id)
-    if not _started(request).stop(run_id):
+    if not started.of(request.app).stop(run_id):
         raise UserError(f"Run {run_id} is not being worked on here.")
     return JSONResponse({"stopping": run_id}, 202)
 
@@ -80,8 +84,3 @@ def stop_run(request: Request, run_id: str) -> Response:
 def list_chats() -> list[SessionCard]:
     """Chats, oldest first."""
     return sessions.every()
-
-
-def _started(request: Request) -> Started:
-    found: Started = request.app.state.started
-    return found

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from starlette.responses import JSONResponse
 
 from agents.runs import home
-from agents.web import listing
+from agents.web import listing, started
 
 router = APIRouter()
 
@@ -46,14 +46,13 @@ def readyz() -> Response:
 @router.get("/metrics", response_class=PlainTextResponse)
 def metrics(request: Request) -> Response:
     """Figures for Prometheus."""
+    children = started.of(request.app)
     kept: CollectorRegistry = request.app.state.metrics.registry
     now = CollectorRegistry()
     known = Gauge("torchtpu_runs", "Runs in the store.", ["state", "verdict"], registry=now)
-    for (state, verdict), count in Counter((row.status, row.verdict) for row in listing.rows()).items():
+    for (state, verdict), count in Counter((row.status, row.verdict) for row in listing.rows(children)).items():
         known.labels(state, verdict).set(count)
-    Gauge("torchtpu_runs_working", "Migrations that this server works on.", registry=now).set(
-        request.app.state.started.running()
-    )
+    Gauge("torchtpu_runs_working", "Migrations that this server works on.", registry=now).set(children.running())
     Gauge("torchtpu_chats_open", "Chats that are open in this server.", registry=now).set(
         request.app.state.chats.count()
     )

@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field
 from agents import runs
 from agents.runs import RunFolder
 from agents.state import STAGES
+from agents.web.started import Started
 
 PAGE = 40
 
@@ -64,14 +65,14 @@ class Filter(BaseModel):
         return all(want in ("", value) for want, value in wanted) and all(word in said for word in words)
 
 
-def rows() -> list[Row]:
+def rows(started: Started) -> list[Row]:
     """All runs, newest first."""
-    return [row_of(folder) for folder in reversed(runs.every())]
+    return [row_of(folder, started) for folder in reversed(runs.every())]
 
 
-def row_of(folder: RunFolder) -> Row:
-    """A run's row."""
-    card, status = folder.card, runs.status(folder)
+def row_of(folder: RunFolder, started: Started) -> Row:
+    """A run's row; one that a child of this server has is running, also before the child has taken it."""
+    card, status = folder.card, "running" if started.owns(folder.id) else runs.status(folder)
     rungs, entry = _reported(folder) if status == "finished" else ((), "")
     return Row(
         id=card.id, source=card.source, created=card.created, status=status, headline=card.headline,

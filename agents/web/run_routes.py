@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Form, Request
@@ -27,7 +27,7 @@ router = APIRouter(include_in_schema=False)
 _LOG = re.compile(r"(?:run|setup)-\d{1,4}(?:-\d{1,4})?\.log")
 _MOST_TAIL = 6000
 _PROFILE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; sandbox"
-_STATES = ("running", "waiting", "finished", "interrupted", "failed")
+_STATES = get_args(runs.Status)
 _VERDICTS = ("passed", "failed", "nothing shown", "unfinished")
 
 
@@ -43,11 +43,7 @@ def list_runs(
 ) -> HTMLResponse:
     """The list of runs, narrowed by what is asked for."""
     narrowed = listing.Filter(state=state, repository=repository, verdict=verdict, text=text)
-    owned = _started(request)
-    every = [
-        row.model_copy(update={"status": "running", "verdict": "unfinished"}) if owned.owns(row.id) else row
-        for row in listing.rows()
-    ]
+    every = listing.rows(started.of(request.app))
     kept = [row for row in every if narrowed.keeps(row)]
     last = max(1, -(-len(kept) // listing.PAGE))
     at = min(max(at, 1), last)
@@ -97,7 +93,7 @@ def start_run(
     }  # fmt: skip
     try:
         asked = starting.StartRun.model_validate({**values, "entries": [entries], "steps": steps.strip() or None})
-        run_id = _started(request).start(asked.request())
+        run_id = started.of(request.app).start(asked.request())
     except ValidationError as error:
         return _form(request, {**values, "entries": entries, "steps": steps}, _said(error), 422)
     except UserError as error:
@@ -121,12 +117,10 @@ def show_run(request: Request, run_id: str) -> HTMLResponse:
             raise
         # A run whose input could not be used leaves nothing behind but what its child said.
         return page(request, "not_started.html", start=start, said=started.said(run_id))
-    row = listing.row_of(folder)
-    owned = _started(request).owns(run_id)
-    if row.status == "finished" and not owned:
+    children = started.of(request.app)
+    row, owned = listing.row_of(folder, children), children.owns(run_id)
+    if row.status == "finished":
         return page(request, "report.html", row=row, it=report.gather(folder), stages=STAGES)
-    # Between its start and its first words the child has not taken the run yet.
-    row = row.model_copy(update={"status": "running"}) if owned else row
     said = "" if owned else started.said(run_id)
     return page(request, "progress.html", row=row, owned=owned, lines=lines_of(folder.path), said=said)
 
@@ -135,7 +129,7 @@ def show_run(request: Request, run_id: str) -> HTMLResponse:
 async def run_events(request: Request, run_id: str) -> Response:
     """The progress of a run as it comes."""
     folder = runs.find(run_id, damaged=True)
-    return stream.streaming(request, _events(folder, _started(request), stream.last_seen(request)))
+    return stream.streaming(request, _events(folder, started.of(request.app), stream.last_seen(request)))
 
 
 async def _events(folder: RunFolder, children: Started, seen: int) -> AsyncIterator[str]:
@@ -185,7 +179,7 @@ def log_tail(folder: RunFolder) -> str:
 def act(request: Request, run_id: str, action: Literal["stop", "resume", "approve", "delete"]) -> RedirectResponse:
     """Stop a run, go on with it, accept its plan, or remove it."""
     folder = runs.find(run_id, damaged=action == "delete")
-    children = _started(request)
+    children = started.of(request.app)
     if action == "stop":
         if not children.stop(run_id):
             raise UserError(f"Run {run_id} was not started here.", "Stop it where it was started.")
@@ -229,8 +223,3 @@ def run_profile(run_id: str, number: int) -> FileResponse:
     if not path.is_file():
         raise UserError(f"Run {run_id} has no profile {number}.")
     return FileResponse(path, media_type="text/html", headers={"content-security-policy": _PROFILE_POLICY})
-
-
-def _started(request: Request) -> Started:
-    found: Started = request.app.state.started
-    return found

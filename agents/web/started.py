@@ -7,6 +7,7 @@ import subprocess
 import threading
 from pathlib import Path
 
+from fastapi import FastAPI
 from pydantic import BaseModel
 
 from agents import runs
@@ -103,6 +104,12 @@ class Started:
                 "agents.cli", folder.command, "--resume", folder.id, *options,
                 stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, cwd=str(home()),
             )  # fmt: skip
+
+
+def of(app: FastAPI) -> Started:
+    """The children of an application."""
+    found: Started = app.state.started
+    return found
 
 
 def _log(run_id: str) -> Path:

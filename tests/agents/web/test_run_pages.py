@@ -144,6 +144,7 @@ def test_only_so_many_migrations_at_once(tmp_path: Path, home: Path) -> None:
         visitor = server.visit()
         fields = {"source": str(repo), "entries": "python slow.py", "device": "cpu"}
         assert visitor.fill("/runs", **fields).status_code == 303
+        assert [row["status"] for row in visitor.get("/api/runs").json()] == ["running"]  # before its child has it
         refused = visitor.fill("/runs", **fields)
         assert refused.status_code == 422 and "being worked on already" in refused.text
         assert len(runs.every()) == 1
