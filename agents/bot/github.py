@@ -41,6 +41,11 @@ class App:
         self._cache = MemCacheStrategy()
         self._tokens: dict[int, tuple[str, float]] = {}
         self._lock = threading.Lock()
+        self._writing = [threading.Lock() for _ in range(64)]
+
+    def writing(self, what: str) -> threading.Lock:
+        """Held while something is looked for and made, so that two jobs of this worker do not both find nothing."""
+        return self._writing[hash(what) % len(self._writing)]
 
     def place(self, installation: int, owner: str, name: str) -> Place:
         """A repository, as an installation sees it."""
@@ -158,7 +163,7 @@ class Place:
         self.installation = installation
         self.owner = owner
         self.name = name
-        self._base = f"repos/{owner}/{name}"
+        self.base = f"repos/{owner}/{name}"
         self._open: GitHub[Any] | None = None
         self._token = ""
 
@@ -185,13 +190,13 @@ class Place:
             Refused: GitHub's answer is final.
             Ambiguous: A request that must not be sent twice may have taken effect.
         """
-        return _Outlasting(self.app, self._client).send(method, self._base + path, body, params, repeatable).json()
+        return _Outlasting(self.app, self._client).send(method, self.base + path, body, params, repeatable).json()
 
     def pages(self, path: str, params: Mapping[str, Any] | None = None, key: str = "") -> Iterator[dict[str, Any]]:
         """All items of a list, page by page, as far as GitHub's links lead."""
         query: dict[str, Any] = {"per_page": 100, **(params or {})}
         for page in range(1, _MOST_PAGES + 1):
-            answer = _Outlasting(self.app, self._client).send("GET", self._base + path, params={**query, "page": page})
+            answer = _Outlasting(self.app, self._client).send("GET", self.base + path, params={**query, "page": page})
             found = answer.json()
             yield from (found[key] if key else found)
             if 'rel="next"' not in answer.headers.get("link", ""):

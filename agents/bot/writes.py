@@ -21,20 +21,27 @@ _ATTEMPTS = 30
 Seen = dict[str, Any]
 
 
-def once(place: Place, find: Callable[[], T | None], make: Callable[[], T]) -> T:
+def once(place: Place, what: str, find: Callable[[], T | None], make: Callable[[], T]) -> T:
     """What is there, or what is made; a request that may have taken effect is looked for before it is sent again.
+
+    Args:
+        place: The repository.
+        what: Names it among all that is written there.
+        find: Looks for it.
+        make: Makes it.
 
     Raises:
         Refused: GitHub does not let us, or cannot be reached.
     """
-    for attempt in range(1, _ATTEMPTS + 1):
-        found = find()
-        if found is not None:
-            return found
-        try:
-            return make()
-        except Ambiguous:
-            place.app.bell.wait(backoff(attempt))
+    with place.app.writing(f"{place.base} {what}"):
+        for attempt in range(1, _ATTEMPTS + 1):
+            found = find()
+            if found is not None:
+                return found
+            try:
+                return make()
+            except Ambiguous:
+                place.app.bell.wait(backoff(attempt))
     raise Refused(0, "it did not answer")
 
 
@@ -45,48 +52,45 @@ def react(place: Place, comment: int, content: str) -> None:
 
 def comment(place: Place, number: int, name: str, text: str) -> int:
     """The one comment of that name in a thread: made, or edited where it says something else. Returns its id."""
-    body = fitting(text) + "\n" + marker(name)
+    body = _marked(text, name)
 
     def find() -> Seen | None:
-        return find_comment(place, number, name)
+        wanted = marker(name)
+        for seen in place.pages(f"/issues/{number}/comments"):
+            if wanted in (seen.get("body") or "") and _is_ours(place, seen):
+                return seen
+        return None
 
     def make() -> Seen:
         made: Seen = place.send("POST", f"/issues/{number}/comments", {"body": body})
         return made
 
-    found = once(place, find, make)
+    found = once(place, f"{number} {name}", find, make)
     if found["body"] != body:
         edit(place, found["id"], name, text)
     return int(found["id"])
 
 
-def find_comment(place: Place, number: int, name: str) -> Seen | None:
-    """Our comment of that name in a thread."""
-    wanted = marker(name)
-    for seen in place.pages(f"/issues/{number}/comments"):
-        if wanted in (seen.get("body") or "") and _is_ours(place, seen):
-            return seen
-    return None
-
-
 def edit(place: Place, comment_id: int, name: str, text: str) -> None:
     """Edit a comment of ours."""
-    place.send("PATCH", f"/issues/comments/{comment_id}", {"body": fitting(text) + "\n" + marker(name)})
+    place.send("PATCH", f"/issues/comments/{comment_id}", {"body": _marked(text, name)})
+
+
+def _marked(text: str, name: str) -> str:
+    return f"{fitting(text)}\n{marker(name)}"
 
 
 def _is_ours(place: Place, seen: Seen) -> bool:
     """Whether our app wrote a comment; anybody can copy the mark."""
     app = seen.get("performed_via_github_app") or {}
-    return bool(app.get("id") == place.app.settings.app_id) or _is_bot_of(place, seen)
-
-
-def _is_bot_of(place: Place, seen: Seen) -> bool:
-    return bool((seen.get("user") or {}).get("login") == f"{place.app.settings.slug}[bot]")
+    user = seen.get("user") or {}
+    settings = place.app.settings
+    return bool(app.get("id") == settings.app_id or user.get("login") == f"{settings.slug}[bot]")
 
 
 def pull(place: Place, branch: str, base: str, title: str, name: str, text: str) -> Seen:
     """The draft pull request of a branch of ours."""
-    body = {"title": title[:250], "head": branch, "base": base, "body": fitting(text) + "\n" + marker(name)}
+    body = {"title": title[:250], "head": branch, "base": base, "body": _marked(text, name)}
 
     def find() -> Seen | None:
         return next(iter(place.pages("/pulls", {"head": f"{place.owner}:{branch}", "state": "all"})), None)
@@ -101,7 +105,7 @@ def pull(place: Place, branch: str, base: str, title: str, name: str, text: str)
             made = place.send("POST", "/pulls", {**body, "title": f"Draft: {body['title']}"})
         return made
 
-    return once(place, find, make)
+    return once(place, branch, find, make)
 
 
 def check(
@@ -134,7 +138,7 @@ def check(
         made: Seen = place.send("POST", "/check-runs", body)
         return made
 
-    found = once(place, find, make)
+    found = once(place, f"{sha} {name} {mark}", find, make)
     number = int(found["id"])
     _add_annotations(place, found, output, annotations)
     if found.get("conclusion") != conclusion:
@@ -160,28 +164,22 @@ def sarif(place: Place, sha: str, ref: str, document: str, tool: str) -> str:
     data = base64.b64encode(gzip.compress(document.encode(), mtime=0)).decode()
 
     def find() -> str | None:
-        query = {"ref": ref, "tool_name": tool}
-        known = place.pages("/code-scanning/analyses", query)
-        return "uploaded" if any(seen.get("commit_sha") == sha for seen in known) else None
+        known = place.pages("/code-scanning/analyses", {"ref": ref, "tool_name": tool})
+        try:
+            return "uploaded" if any(seen.get("commit_sha") == sha for seen in known) else None
+        except Refused as error:
+            if error.status == 404:  # nothing was ever uploaded
+                return None
+            raise
 
     def make() -> str:
         place.send("POST", "/code-scanning/sarifs", {"commit_sha": sha, "ref": ref, "sarif": data})
         return "uploaded"
 
     try:
-        # GitHub answers 404 where nothing was ever uploaded.
-        return once(place, lambda: _nothing_yet(find), make)
+        return once(place, f"{sha} {ref} {tool}", find, make)
     except Refused as error:
         return f"not uploaded: {error.message or error}"
-
-
-def _nothing_yet(find: Callable[[], str | None]) -> str | None:
-    try:
-        return find()
-    except Refused as error:
-        if error.status == 404:
-            return None
-        raise
 
 
 def fitting(text: str) -> str:
